@@ -71,7 +71,6 @@ lint: install
 docs: install
 	$(BIN)/python -m thesis_cli.reproduction.documents
 	$(BIN)/python -m thesis_cli.reproduction.coverage
-	$(BIN)/python -m thesis_cli.reproduction.costs
 
 reproduce-quick: install
 	$(BIN)/thesis-cli reproduce --preset quick --jobs $(JOBS)
@@ -149,7 +148,7 @@ bench: install
 	$(BIN)/python benchmarks/files.py
 	$(BIN)/python benchmarks/map.py
 	$(BIN)/python benchmarks/mixed_map.py
-	$(BIN)/python benchmarks/rivals.py
+	$(BIN)/python benchmarks/baselines.py
 	$(BIN)/python benchmarks/structures.py
 	$(BIN)/python benchmarks/renyi.py
 	$(BIN)/python benchmarks/privacy.py

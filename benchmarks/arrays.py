@@ -19,11 +19,11 @@ from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from thesis_cli.reproduction import arrays, store
+from thesis_cli.reproduction import arrays
 from thesis_cli.reproduction.arrays import ArrayEngine
 from thesis_cli.reproduction.runner import complete
 from thesis_cli.reproduction.sweep_file import read_sweep
-from thesis_cli.reproduction.task_file import TaskFile
+from thesis_cli.reproduction.tasks import TaskFile, save_stored
 
 TASKS = 1_000_000
 SECONDS = 20.0
@@ -91,7 +91,7 @@ class Cluster:
             (array,) = self.arrays.values()
             tasks.pilot = [i for group in array.groups for i in group]
             for task in tasks.some(tasks.pilot):
-                store.save(task, "x\n1\n", "code", SECONDS)
+                save_stored(task, "x\n1\n", "code", SECONDS)
             self.arrays.clear()
         if self.going:
             self.looks += 1

@@ -13,11 +13,11 @@ longer: `--references` adds to that file what is exact.
 import argparse
 import csv
 import math
-import time
 from pathlib import Path
 
 import exact_peers as peers
 import numpy as np
+from clock import timed
 from pgmpy.factors.discrete import DiscreteFactor
 from pgmpy.models import DiscreteMarkovNetwork
 
@@ -38,13 +38,6 @@ REFERENCES = Path(__file__).with_name("families.csv")
 COLUMNS = ("network", "method", "answer", "value", "error", "seconds", "ratio", "lower", "upper")
 AGREE = 1e-6
 """Nats, and relative error, up to which two exact answers agree."""
-
-
-def timed(function):
-    """Result and seconds of one call."""
-    began = time.perf_counter()
-    result = function()
-    return result, time.perf_counter() - began
 
 
 def by_pgmpy(graph):
@@ -115,7 +108,7 @@ def multiply_adds(graph, order):
 
 
 def attempt(function, *arguments, limit, memory=None):
-    """What a function returns in a process of its own, or in a few words why it does not."""
+    """Result of a function in a process of its own, or a few words on why there is none."""
     try:
         return call(function, *arguments, timeout=limit, memory=memory)
     except OutOfTime:

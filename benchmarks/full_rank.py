@@ -4,9 +4,10 @@ core.
 Prints perturbed configurations a second and ratios; `make bench` runs it.
 """
 
-import time
+from functools import partial
 
 import numpy as np
+from clock import least_seconds
 
 from thesis_cli.inference.enumeration import log_partition_function
 from thesis_cli.models.factor_graph import LogPotentials
@@ -17,14 +18,7 @@ SIZE, REPEATS = 2**22, 5
 
 
 def seconds(function, *arguments):
-    """Least of some runs, after one that compiles and warms."""
-    function(*arguments)
-    times = []
-    for _ in range(REPEATS):
-        began = time.perf_counter()
-        function(*arguments)
-        times.append(time.perf_counter() - began)
-    return min(times)
+    return least_seconds(partial(function, *arguments), REPEATS)
 
 
 def main():

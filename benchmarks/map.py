@@ -11,6 +11,7 @@ import inspect
 import time
 
 import numpy as np
+from clock import timed
 
 from thesis_cli.inference.elimination.elimination import Elimination
 from thesis_cli.inference.graph_cut.graph_cut import BinaryModel, GraphCut, MinimumCut
@@ -115,15 +116,8 @@ proved in time.
 """
 
 
-def timed(function):
-    """Result and seconds of one call."""
-    began = time.perf_counter()
-    result = function()
-    return result, time.perf_counter() - began
-
-
 def grid_model(side, rng):
-    """What `ising` makes, in arrays."""
+    """The model of `ising` in arrays."""
     spin = np.array([-1.0, 1.0])
     at = np.arange(side**2).reshape(side, side)
     pairs = (at[:, :-1], at[:, 1:]), (at[:-1], at[1:])

@@ -25,10 +25,8 @@ from thesis_cli.models.spin_glass import random_spin_glass
 
 TIMES = 0.05, 0.1, 0.2, 0.5, 1.0
 """Seconds after which a solver is asked."""
-
 RUNS = (20, (1.0, 3.0)), (100, (0.5, 1.0, 2.0, 3.0))
 """Sides of the grids, and their couplings."""
-
 ROUNDS = 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000
 
 

@@ -22,7 +22,7 @@ BLOCK = 4096
 
 
 def seconds(function):
-    """Of the second of two runs; the first one compiles and warms."""
+    """Seconds of the second of two runs; the first one compiles and warms."""
     function()
     began = time.perf_counter()
     function()

@@ -28,7 +28,7 @@ SELECTING = 0.05
 leave.
 """
 ITERATIONS = {"AIM": 200, "MST": 1000}
-"""Of mirror descent in each fit; AIM fits after every marginal, from the fit before."""
+"""Iterations of mirror descent in each fit; AIM fits after every marginal, from the fit before."""
 LAST = 1000
 """Iterations of AIM's last fit."""
 MODEL = 20.0

@@ -4,9 +4,8 @@ one.
 Prints seconds and ratios, in one process on one core; `make bench` runs it.
 """
 
-import time
-
 import numpy as np
+from clock import least_seconds
 from scipy.stats import entropy
 
 from thesis_cli.entropy.exact import exact_entropies
@@ -19,14 +18,7 @@ SEED = 1
 
 
 def seconds(function):
-    """Least of some runs, after one that compiles and warms."""
-    function()
-    times = []
-    for _ in range(REPEATS):
-        began = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - began)
-    return min(times)
+    return least_seconds(function, REPEATS)
 
 
 def staircase(phi, samples, orders):

@@ -50,7 +50,7 @@ BANKS = 4
 
 
 def interpreted(task, length):
-    """What `examine` does in full, by the plain interpreter: number of programs, and seconds."""
+    """Number of programs that `examine` runs in full, and seconds, by the plain interpreter."""
     outputs = [example.output for example in task.examples]
 
     def extend(types, columns, left):

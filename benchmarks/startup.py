@@ -34,7 +34,7 @@ WORK = {
     "run-program": 'run-program "a <- [int]; b <- SORT a" "[[3, 1]]"',
 }
 COLD = ("estimate-z", "estimate-z --samples 1000", "marginals", "map", "sample", "renyi")
-"""What answers within 3 s although nothing is compiled."""
+"""Commands that answer within 3 s although nothing is compiled."""
 
 
 def seconds(words, folder):

@@ -9,7 +9,7 @@ from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
 from thesis_cli.reproduction.measuring import select
 from thesis_cli.studies.perturbation import poincare
-from thesis_cli.studies.perturbation.proof_steps import proof_steps
+from thesis_cli.studies.perturbation.concentration import proof_steps
 
 ETAS = np.arange(1, 50) / 50
 HALF = 0.5

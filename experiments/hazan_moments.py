@@ -12,7 +12,7 @@ from thesis_cli.perturbation.low_rank.low_rank import low_rank_maxima
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
 from thesis_cli.reproduction.measuring import select
 from thesis_cli.studies.perturbation import concentration as bounds
-from thesis_cli.studies.perturbation.proof_steps import proof_steps
+from thesis_cli.studies.perturbation.concentration import proof_steps
 
 TAIL = 0.1
 SIDE = 10

@@ -12,8 +12,8 @@ from thesis_cli.models.files import load_model
 from thesis_cli.models.spin_glass import published_spin_glass, random_spin_glass
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement
 from thesis_cli.reproduction.measuring import measure, select
-from thesis_cli.studies.models.pairwise_networks import regular
-from thesis_cli.studies.perturbation.rivals import answers, summary
+from thesis_cli.studies.models.network import regular
+from thesis_cli.studies.perturbation.baselines import answers, summary
 
 MODELS = Path(__file__).parents[1] / "data" / "models"
 FAILURES = 0.05

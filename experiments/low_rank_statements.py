@@ -8,7 +8,7 @@ from scipy.special import gammaln
 from thesis_cli.base.figures import COLOURS, diagonal, label, legend_below, marks, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
 from thesis_cli.reproduction.measuring import labelled, select
-from thesis_cli.studies.models.small import small_potentials
+from thesis_cli.studies.models.landscape import small_potentials
 from thesis_cli.studies.perturbation.statements import (
     STEP,
     continuity_rows,

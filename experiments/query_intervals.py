@@ -20,7 +20,7 @@ from thesis_cli.privacy.release.release import ReleaseRequest, private_record
 from thesis_cli.privacy.release.rows import synthetic
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
 from thesis_cli.reproduction.measuring import measure, select
-from thesis_cli.studies.privacy.questions import FAMILIES, questions
+from thesis_cli.studies.privacy.real_tables import FAMILIES, questions
 from thesis_cli.studies.privacy.real_releases import SeededStages
 from thesis_cli.studies.privacy.real_tables import SOURCES, table
 

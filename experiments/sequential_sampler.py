@@ -19,8 +19,8 @@ from thesis_cli.perturbation.low_rank.low_rank_bounds import power_bounds
 from thesis_cli.perturbation.low_rank.sequential import SequentialSampler
 from thesis_cli.reproduction.experiment import Claim, Experiment, Tolerance
 from thesis_cli.reproduction.measuring import labelled, pooled_by, select
-from thesis_cli.studies.models.small import small_potentials
-from thesis_cli.studies.perturbation.sequential_exactness import one_factor, total_variation, without_drawing
+from thesis_cli.studies.models.landscape import small_potentials
+from thesis_cli.studies.perturbation.sequential_paths import one_factor, total_variation, without_drawing
 
 ALPHAS = np.array([-0.2, 0.0, 0.5, 1.0])
 MODEL = ["kind", "strength", "model"]

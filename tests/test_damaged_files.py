@@ -35,7 +35,7 @@ from thesis_cli.privacy.release.files import read_record, read_release
 from thesis_cli.privacy.tables.schema import Schema
 from thesis_cli.privacy.tables.table import encoded_rows, open_table
 from thesis_cli.reproduction.sweep_file import read_sweep
-from thesis_cli.reproduction.task_file import head
+from thesis_cli.reproduction.tasks import head
 from thesis_cli.synthesis.language.dsl import Semantics
 from thesis_cli.synthesis.language.task import load_tasks
 from thesis_cli.synthesis.networks.network_guide import network_guide

@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import ROOT
 from thesis_cli.base.files import write_atomic
 from thesis_cli.commands.core.command import Command, Definition
-from thesis_cli.reproduction import costs
+from thesis_cli.reproduction import documents
 from thesis_cli.reproduction.registry import Checkout
 from thesis_cli.studies.learning import silhouettes
 
@@ -158,7 +158,7 @@ def test_targets_of_make_exist():
 
 
 def test_hours_are_those_of_the_records():
-    path, text = costs.page(Checkout(ROOT))
+    path, text = documents.costs_page(Checkout(ROOT))
     assert path.read_text() == text, "run make docs"
 
 

@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 from thesis_cli.reproduction.registry import Checkout
 from thesis_cli.reproduction.report import page
 from thesis_cli.reproduction.report.contents import Contents, gather
-from thesis_cli.reproduction.report.table_of_claims import ClaimRow
+from thesis_cli.reproduction.report.files import ClaimRow
 
 AXE = ROOT / ".venv/axe/package/axe.min.js"
 """Where `make axe` unpacks axe-core."""

@@ -24,11 +24,10 @@ from thesis_cli.studies.privacy.published import (
     public_points,
     wide_points,
 )
-from thesis_cli.studies.privacy.questions import questions
 from thesis_cli.studies.privacy.real_releases import released
+from thesis_cli.studies.privacy.real_tables import questions
 from thesis_cli.studies.privacy.real_tables import table as real_table
-from thesis_cli.studies.privacy.seeded import SeededGaussian
-from thesis_cli.studies.privacy.subspace_release import subspace_release
+from thesis_cli.studies.privacy.seeded import SeededGaussian, subspace_release
 from thesis_cli.studies.privacy.utility import Judge
 from thesis_cli.studies.privacy.utility import table as judged_table
 

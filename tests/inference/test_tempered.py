@@ -11,7 +11,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.inference.elimination.elimination import Elimination
 from thesis_cli.inference.graph_cut.graph_cut import GraphCut
 from thesis_cli.inference.grid.grid import GridTransfer
-from thesis_cli.inference.tempered import Tempered
+from thesis_cli.inference.solver import TemperedSolver
 from thesis_cli.studies.models.examples import ising
 
 alphas = st.sampled_from([1e-3, 0.3, 1.0, 2.0, 7.5])
@@ -19,7 +19,7 @@ alphas = st.sampled_from([1e-3, 0.3, 1.0, 2.0, 7.5])
 
 def check_same_maxima(make, graph, alpha, seed):
     """The solver of phi at another temperature, and a solver of alpha phi."""
-    tempered = Tempered(make(graph), alpha)
+    tempered = TemperedSolver(make(graph), alpha)
     noise = np.random.default_rng(seed).gumbel(size=(4, sum(graph.cardinalities)))
     values, states = tempered.maximise(noise)
     expected, _ = make(graph.tempered(alpha)).maximise(noise)
@@ -47,7 +47,7 @@ def test_maxima_by_graph_cut_are_those_of_the_tempered_model(alpha):
 
 def test_it_is_what_its_solver_is():
     solver = GridTransfer(ising(2, 2, 0.5, np.random.default_rng(0)))
-    tempered = Tempered(solver, 2.0)
+    tempered = TemperedSolver(solver, 2.0)
     assert (tempered.name, tempered.guarantee) == (solver.name, solver.guarantee)
     states = np.array([[0, 1, 1, 0], [1, 1, 1, 1]])
     np.testing.assert_allclose(tempered.graph.log_potential(states), 2 * solver.graph.log_potential(states))
@@ -56,4 +56,4 @@ def test_it_is_what_its_solver_is():
 @pytest.mark.parametrize("alpha", [0.0, -1.0, math.inf, math.nan])
 def test_other_temperatures_are_refused(alpha):
     with pytest.raises(InputError, match=f"alpha is {alpha:g}"):
-        Tempered(Elimination(ising(2, 2, 0.5, np.random.default_rng(0))), alpha)
+        TemperedSolver(Elimination(ising(2, 2, 0.5, np.random.default_rng(0))), alpha)

@@ -11,11 +11,10 @@ import pytest
 
 from thesis_cli.base.errors import WorkFailed
 from thesis_cli.base.files import write_atomic
-from thesis_cli.reproduction import arrays, store
-from thesis_cli.reproduction.arrays import ArrayEngine
+from thesis_cli.reproduction import arrays
+from thesis_cli.reproduction.arrays import HELD, STUCK, ArrayEngine, Refused, arrays_of
 from thesis_cli.reproduction.engines import SUBMITTED
-from thesis_cli.reproduction.job_arrays import HELD, STUCK, Refused, arrays_of
-from thesis_cli.reproduction.task_file import Entry, TaskFile, read_tasks
+from thesis_cli.reproduction.tasks import TaskFile, TaskSpec, read_tasks, save_stored, task_key
 
 SETTLE = 20.0
 
@@ -138,7 +137,7 @@ class Cluster:
 
 
 def finish(task, seconds=600.0):
-    store.save(task, f"k\n{task.parameters['k']}\n", "code", seconds)
+    save_stored(task, f"k\n{task.parameters['k']}\n", "code", seconds)
 
 
 @pytest.fixture
@@ -156,7 +155,7 @@ def cluster(clock):
 @pytest.fixture
 def write(tmp_path):
     def write(values):
-        return TaskFile.write(tmp_path / "tasks.json", [Entry("toy", {"k": k}, 0) for k in values], Toy())
+        return TaskFile.write(tmp_path / "tasks.json", [TaskSpec("toy", {"k": k}, 0) for k in values], Toy())
 
     return write
 
@@ -553,19 +552,23 @@ def test_the_queue_is_not_looked_at_more_often_than_is_polite(cluster, clock, wr
 
 def test_a_file_is_read_as_it_was_written(tmp_path):
     shared = {"k": 1, "b": [1, 'x, "seed": 3}']}
-    entries = [Entry("toy", shared, seed) for seed in (0, 1, None, 12, 12)]
+    entries = [TaskSpec("toy", shared, seed) for seed in (0, 1, None, 12, 12)]
     entries += [
-        Entry("toy", {"k": 1}, 12),
-        Entry("other", {"k": 1}, 12),
-        Entry("toy", {}, None),
-        Entry("toy", shared, 5),
+        TaskSpec("toy", {"k": 1}, 12),
+        TaskSpec("other", {"k": 1}, 12),
+        TaskSpec("toy", {}, None),
+        TaskSpec("toy", shared, 5),
     ]
-    entries += [Entry("toy", {"seed": 5}, 6), Entry("toy", {"seed": 5}, 7), Entry("toy", {"\u00e9": 2.5e-300}, 2**70)]
+    entries += [
+        TaskSpec("toy", {"seed": 5}, 6),
+        TaskSpec("toy", {"seed": 5}, 7),
+        TaskSpec("toy", {"\u00e9": 2.5e-300}, 2**70),
+    ]
     tasks = TaskFile.write(tmp_path / "tasks.json", entries, Toy())
     again = TaskFile(tmp_path / "tasks.json", Toy())
     assert list(tasks) == list(again)
-    assert [Entry(t.command, t.parameters, t.seed) for t in again] == entries
-    assert again.keys == [store.task_key(e.command, 1, e.parameters, e.seed) for e in entries]
+    assert [TaskSpec(t.command, t.parameters, t.seed) for t in again] == entries
+    assert again.keys == [task_key(e.command, 1, e.parameters, e.seed) for e in entries]
     assert [e._asdict() for e in entries] == json.loads(tasks.path.read_text())
 
 

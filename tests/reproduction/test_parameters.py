@@ -6,7 +6,7 @@ from tests.reproduction.toy_command import TOY, toy  # noqa: F401
 from thesis_cli.base.errors import InputError
 from thesis_cli.cli.build import shell_command
 from thesis_cli.commands.core.command import Command, command_named
-from thesis_cli.reproduction.parameters import field_named, located_in, request_of, shell_words
+from thesis_cli.reproduction.command_work import field_named, located_in, request_of, shell_words
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import subprocess
 import pytest
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.reproduction import digests, publication
+from thesis_cli.reproduction import publication
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Experiment, Tolerance
 from thesis_cli.reproduction.registry import Checkout
-from thesis_cli.reproduction.store import Stored
+from thesis_cli.reproduction.tasks import Stored
 
 TOY = Experiment(
     "toy", "A toy", "none", 1, {"quick": {"n": 2}, "paper": {"n": 9}}, lambda s: [], lambda seed: None, lambda f: None
@@ -153,9 +153,9 @@ def test_as_json(publish):
 
 def test_a_record_has_the_digest_of_its_table(publish, csv):
     publish(OLD)
-    assert not digests.was_changed(csv, record(csv))
+    assert not publication.was_changed(csv, record(csv))
     csv.write_text(OLD.replace("0.26", "0.25").replace("0.5", "0.6"))
-    assert digests.was_changed(csv, record(csv))
+    assert publication.was_changed(csv, record(csv))
 
 
 def test_only_tables_as_git_has_them_get_a_digest(csv):
@@ -167,15 +167,15 @@ def test_only_tables_as_git_has_them_get_a_digest(csv):
     csv.write_text(OLD)
     csv.with_suffix(".json").write_text('{"seed": 0, "when": "today"}')
     git("init", "-q")
-    assert list(digests.complete(csv.parent).values()) == ["it is not as git has it"]
+    assert list(publication.add_digests(csv.parent).values()) == ["it is not as git has it"]
     git("add", "-A")
     git("commit", "-qm", "both")
     csv.write_text(OTHER)
     git("commit", "-qam", "the table alone")
-    assert list(digests.complete(csv.parent).values()) == ["the table was committed after the record"]
+    assert list(publication.add_digests(csv.parent).values()) == ["the table was committed after the record"]
     csv.with_suffix(".json").write_text('{"seed": 1, "when": "today"}')
     git("commit", "-qam", "and its record")
-    assert list(digests.complete(csv.parent).values()) == [""]
+    assert list(publication.add_digests(csv.parent).values()) == [""]
     assert list(record(csv)) == ["seed", "sha256", "when"]
-    assert not digests.was_changed(csv, record(csv))
-    assert digests.complete(csv.parent) == {}
+    assert not publication.was_changed(csv, record(csv))
+    assert publication.add_digests(csv.parent) == {}

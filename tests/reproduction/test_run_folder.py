@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.reproduction import run_folder
-from thesis_cli.reproduction.run_folder import Driver, RunFolder, check_free, driver_of, driving
+from thesis_cli.reproduction import tasks as task_module
+from thesis_cli.reproduction.sweep_file import RunFolder
+from thesis_cli.reproduction.tasks import Driver, check_free, driver_of, driving
 
 
 @pytest.fixture
@@ -116,7 +117,7 @@ def other():
 
 def driver(process, **changes):
     """What it would have written as a driver."""
-    what = {"host": run_folder.socket.gethostname(), "pid": process.pid, "started": run_folder._started(process.pid)}
+    what = {"host": task_module.socket.gethostname(), "pid": process.pid, "started": task_module._started(process.pid)}
     return json.dumps({**what, "jobs": 2, **changes})
 
 
@@ -169,7 +170,7 @@ def test_a_process_that_has_ended_unnoticed_drives_nothing(tasks, other):
 
 
 def test_without_proc_a_listed_process_is_alive(tasks, other, monkeypatch):
-    monkeypatch.setattr(run_folder, "Path", lambda name: tasks.parent / "no-such")
+    monkeypatch.setattr(task_module, "Path", lambda name: tasks.parent / "no-such")
     tasks.with_suffix(".driver").write_text(driver(other))
     assert driver_of(tasks).started == "unknown"
     assert driver_of(tasks).alive is True
@@ -208,17 +209,17 @@ def test_a_damaged_file_is_no_driver(tasks, content):
 def test_no_process_has_started():
     process = subprocess.Popen(["true"])
     process.wait()
-    started = run_folder._started(os.getpid())
+    started = task_module._started(os.getpid())
     time.sleep(0.02)
-    assert started == run_folder._started(os.getpid())
-    assert Driver(run_folder.socket.gethostname(), process.pid, started, 1).alive is False
+    assert started == task_module._started(os.getpid())
+    assert Driver(task_module.socket.gethostname(), process.pid, started, 1).alive is False
 
 
 DRIVING = """
 import sys
 from pathlib import Path
 from thesis_cli.base.errors import InputError
-from thesis_cli.reproduction.run_folder import driving
+from thesis_cli.reproduction.tasks import driving
 print("ready", flush=True)
 input()
 try:

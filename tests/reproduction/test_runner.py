@@ -12,9 +12,10 @@ import pytest
 
 from tests.conftest import ROOT
 from thesis_cli.base.errors import InputError
-from thesis_cli.reproduction import registry, runner, store
+from thesis_cli.reproduction import registry, runner
 from thesis_cli.reproduction.engines import LocalEngine
 from thesis_cli.reproduction.registry import Checkout, find_checkout
+from thesis_cli.reproduction.tasks import task_key
 
 SOURCE = """
 import os, signal, sys, time
@@ -240,15 +241,15 @@ def test_the_record_of_a_result(checkout):
 
 
 def test_keys_depend_on_content_alone():
-    a = store.task_key("e", 1, {"a": 1, "b": 2}, 0)
-    assert a == store.task_key("e", 1, {"b": 2, "a": 1}, 0)
+    a = task_key("e", 1, {"a": 1, "b": 2}, 0)
+    assert a == task_key("e", 1, {"b": 2, "a": 1}, 0)
     others = [
         ("f", 1, {"a": 1, "b": 2}, 0),
         ("e", 2, {"a": 1, "b": 2}, 0),
         ("e", 1, {"a": 1}, 0),
         ("e", 1, {"a": 1, "b": 2}, 1),
     ]
-    assert len({a, *(store.task_key(*o) for o in others)}) == 5
+    assert len({a, *(task_key(*o) for o in others)}) == 5
 
 
 def test_unknown_names(checkout, tmp_path):

@@ -12,10 +12,10 @@ import pytest
 from tests.conftest import ROOT
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import write_atomic
-from thesis_cli.reproduction import arrays, slurm, store
-from thesis_cli.reproduction.job_arrays import HELD, Array, Refused
-from thesis_cli.reproduction.slurm import Group, JobRequest, Slurm
-from thesis_cli.reproduction.task_file import Entry, TaskFile
+from thesis_cli.reproduction import arrays, slurm
+from thesis_cli.reproduction.arrays import HELD, Array, Refused
+from thesis_cli.reproduction.slurm import JobRequest, JobTasks, Slurm
+from thesis_cli.reproduction.tasks import TaskFile, TaskSpec, read_stored, save_stored
 
 COMMANDS = ("sbatch", "squeue", "scontrol", "sacct", "srun", "scancel")
 
@@ -69,7 +69,7 @@ class Doubles:
 
 @pytest.fixture
 def tasks(tmp_path):
-    return TaskFile.write(tmp_path / "tasks.json", [Entry("toy", {"k": k}, 0) for k in range(6)], Doubles())
+    return TaskFile.write(tmp_path / "tasks.json", [TaskSpec("toy", {"k": k}, 0) for k in range(6)], Doubles())
 
 
 def array(tasks, groups, parallel=0, job_id=""):
@@ -121,7 +121,7 @@ def test_each_job_finds_its_group(commands, tasks):
         delayed = pickle.loads((made.folder / f"4711_{job}_submitted.pkl").read_bytes())
         assert delayed.args == (group,)
         delayed.result()
-        assert all(store.read(tasks.file(i)).text == f"k\n{2 * i}\n" for i in group)
+        assert all(read_stored(tasks.file(i)).text == f"k\n{2 * i}\n" for i in group)
         assert pickle.loads(pickle.dumps(delayed.function.checkpoint(group))).args == (group,)
 
 
@@ -275,18 +275,18 @@ def undisturbed():
 
 @pytest.mark.usefixtures("undisturbed")
 def test_a_job_passes_over_what_is_finished(tasks):
-    store.save(tasks[2], "k\nold\n", "code", 1.0)
+    save_stored(tasks[2], "k\nold\n", "code", 1.0)
     write_atomic({tasks.failure(4): "failed, an hour ago"})
-    Group(tasks.path, tasks.path.parent, tasks.work)([0, 2, 4])
-    assert [store.read(tasks.file(i)).text for i in (0, 2, 4)] == ["k\n0\n", "k\nold\n", "k\n8\n"]
+    JobTasks(tasks.path, tasks.path.parent, tasks.work)([0, 2, 4])
+    assert [read_stored(tasks.file(i)).text for i in (0, 2, 4)] == ["k\n0\n", "k\nold\n", "k\n8\n"]
     assert tasks.finished() == {tasks.keys[i] for i in (0, 2, 4)}
     assert tasks.failed() == set()
 
 
 @pytest.mark.usefixtures("undisturbed")
 def test_a_task_that_fails_stops_no_other(tmp_path):
-    tasks = TaskFile.write(tmp_path / "tasks.json", [Entry("toy", {"k": k}, 0) for k in (1, -1, 2)], Doubles())
-    Group(tasks.path, tmp_path, tasks.work)([0, 1, 2])
+    tasks = TaskFile.write(tmp_path / "tasks.json", [TaskSpec("toy", {"k": k}, 0) for k in (1, -1, 2)], Doubles())
+    JobTasks(tasks.path, tmp_path, tasks.work)([0, 1, 2])
     assert tasks.finished() == {tasks.keys[0], tasks.keys[2]}
     assert "made to fail" in tasks.failure(1).read_text()
 
@@ -294,7 +294,7 @@ def test_a_task_that_fails_stops_no_other(tmp_path):
 @pytest.mark.usefixtures("undisturbed")
 def test_results_go_where_they_belong_whatever_file_is_read(tasks):
     made = array(tasks, [[1]], job_id="1")
-    Group(made.tasks, made.results, tasks.work)([1])
+    JobTasks(made.tasks, made.results, tasks.work)([1])
     assert tasks.finished() == {tasks.keys[1]}
 
 
@@ -303,7 +303,7 @@ import os, signal, sys
 from dataclasses import dataclass
 from pathlib import Path
 from thesis_cli.base.files import atomic
-from thesis_cli.reproduction.slurm import Group
+from thesis_cli.reproduction.slurm import JobTasks
 
 folder, when, ending = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 
@@ -330,7 +330,7 @@ def requeue(signum, frame):
 
 signal.signal(signal.SIGUSR2, requeue)
 sys.stdout.reconfigure(line_buffering=True)
-Group(folder / "tasks.json", folder, Work())([0, 1, 2])
+JobTasks(folder / "tasks.json", folder, Work())([0, 1, 2])
 print("all done")
 """
 

@@ -11,7 +11,7 @@ from tests.reproduction.toy_command import toy  # noqa: F401
 from thesis_cli.base.errors import InputError
 from thesis_cli.reproduction import sweep_file
 from thesis_cli.reproduction.sweep_file import read_sweep
-from thesis_cli.reproduction.task_file import Entry
+from thesis_cli.reproduction.tasks import TaskSpec
 
 pytestmark = pytest.mark.usefixtures("toy")
 
@@ -51,7 +51,7 @@ def test_the_last_option_varies_fastest_and_the_seed_fastest_of_all(sweep, tmp_p
     read = sweep(TOYS)
     fixed = {"model": "m", "samples": 100, "any_order": True, "order": [0, 0.5]}
     expected = [
-        Entry("toy", {**fixed, "coupling": c, "method": m}, seed)
+        TaskSpec("toy", {**fixed, "coupling": c, "method": m}, seed)
         for c, m, seed in itertools.product([0.5, 1], ["auto", "slow"], [0, 1])
     ]
     assert list(read.entries()) == expected
@@ -262,4 +262,4 @@ def test_no_file(tmp_path):
 
 def test_entries_are_json(sweep):
     for entry in sweep(TOYS).entries():
-        assert Entry(**json.loads(json.dumps(entry._asdict()))) == entry
+        assert TaskSpec(**json.loads(json.dumps(entry._asdict()))) == entry

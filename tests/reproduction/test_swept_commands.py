@@ -11,9 +11,8 @@ import pytest
 from tests.conftest import ROOT
 from thesis_cli.commands.core.command import command_named
 from thesis_cli.commands.core.registry import entries
-from thesis_cli.reproduction.command_work import CommandWork
-from thesis_cli.reproduction.parameters import shell_words
-from thesis_cli.reproduction.store import Task, task_key
+from thesis_cli.reproduction.command_work import CommandWork, shell_words
+from thesis_cli.reproduction.tasks import Task, task_key
 
 RELEASE = {"table": "people.csv", "schema": "people.toml", "epsilon": 1, "delta": 1e-6, "size": 10, "rows": 5}
 MEASURED = {"table": "people.csv", "schema": "people.toml", "epsilon": 1, "delta": 1e-6}

@@ -9,9 +9,8 @@ import resource
 import pytest
 
 from tests.reproduction.test_task_file import Echo
-from thesis_cli.reproduction import store
-from thesis_cli.reproduction.table import publish
-from thesis_cli.reproduction.task_file import Entry, TaskFile
+from thesis_cli.reproduction.publication import publish_sweep
+from thesis_cli.reproduction.tasks import TaskFile, TaskSpec, save_stored
 
 
 @pytest.fixture
@@ -19,12 +18,12 @@ def make(tmp_path):
     """A task file of (parameters, seed, result or None), and the rows of its table."""
 
     def made(*given):
-        tasks = TaskFile.write(tmp_path / "run/tasks.json", [Entry("map", p, s) for p, s, _ in given], Echo())
+        tasks = TaskFile.write(tmp_path / "run/tasks.json", [TaskSpec("map", p, s) for p, s, _ in given], Echo())
         for task, (_, _, text) in zip(tasks, given, strict=True):
             if text is not None:
-                store.save(task, text, "code", 1.0)
+                save_stored(task, text, "code", 1.0)
         out = tmp_path / "run.csv"
-        publish(tasks, out)
+        publish_sweep(tasks, out)
         return tasks, out, read(out) if out.exists() else None
 
     return made
@@ -116,7 +115,7 @@ def test_a_table_of_what_there_is(make):
 
 def test_nothing_is_written_of_nothing(make):
     tasks, out, rows = make(({"a": 0}, 0, None))
-    assert publish(tasks, out) == (0, 0)
+    assert publish_sweep(tasks, out) == (0, 0)
     assert rows is None
     assert not out.with_suffix(".json").exists()
 
@@ -127,7 +126,7 @@ def test_a_damaged_result_is_none(make, damaged):
     given = [({"a": k}, 0, "x\n1\n") for k in range(3)]
     tasks, out, before = make(*given)
     tasks.file(damaged).write_bytes(tasks.file(damaged).read_bytes()[:-1])
-    assert publish(tasks, out) == (2, 2)
+    assert publish_sweep(tasks, out) == (2, 2)
     assert read(out) == before[: 1 + damaged] + before[2 + damaged :]
     assert json.loads(out.with_suffix(".json").read_text())["finished"] == 2
 
@@ -138,10 +137,10 @@ def test_what_is_the_same_is_left_alone(make):
     record = out.with_suffix(".json")
     for file in (out, record):
         os.utime(file, (1, 1))
-    assert publish(tasks, out) == (2, 2)
+    assert publish_sweep(tasks, out) == (2, 2)
     assert (out.stat().st_mtime, record.stat().st_mtime) == (1, 1)
-    store.save(tasks[1], "x\n3\n", "code", 1.0)
-    publish(tasks, out)
+    save_stored(tasks[1], "x\n3\n", "code", 1.0)
+    publish_sweep(tasks, out)
     assert min(out.stat().st_mtime, record.stat().st_mtime) > 1
     assert os.listdir(out.parent / "run")
     assert sorted(p.name for p in out.parent.iterdir()) == ["run", "run.csv", "run.json"]
@@ -160,14 +159,14 @@ def test_the_record_names_the_tasks(make):
 def test_a_full_disk_leaves_the_old_table(make, monkeypatch):
     tasks, out, _ = make(({"a": 1}, 0, "x\n1\n"))
     before = out.read_bytes()
-    store.save(tasks[0], "x\n2\n", "code", 1.0)
+    save_stored(tasks[0], "x\n2\n", "code", 1.0)
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match=r"No space left on device: '.*run.csv'"):
-        publish(tasks, out)
+        publish_sweep(tasks, out)
     assert out.read_bytes() == before
     assert sorted(p.name for p in out.parent.iterdir()) == ["run", "run.csv", "run.json"]
 
@@ -175,12 +174,12 @@ def test_a_full_disk_leaves_the_old_table(make, monkeypatch):
 def test_a_disk_that_is_full_half_way_leaves_the_old_table(make):
     tasks, out, _ = make(({"a": 1}, 0, "x\n1\n"))
     before = out.read_bytes()
-    store.save(tasks[0], "x\n" + "2\n" * 20_000, "code", 1.0)
+    save_stored(tasks[0], "x\n" + "2\n" * 20_000, "code", 1.0)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, limits[1]))
     try:
         with pytest.raises(OSError, match=r"File too large: '.*run.csv'"):
-            publish(tasks, out)
+            publish_sweep(tasks, out)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert out.read_bytes() == before

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError
-from thesis_cli.reproduction import store
-from thesis_cli.reproduction.store import Task, task_key
-from thesis_cli.reproduction.task_file import Entry, TaskFile, head, read_tasks
+from thesis_cli.reproduction.tasks import Task, TaskFile, TaskSpec, head, read_tasks, save_stored, task_key
 
 
 @dataclass(frozen=True)
@@ -30,9 +28,9 @@ class Echo:
 
 
 ENTRIES = [
-    Entry("map", {"model": 'a, "b"\n[ü\u2028].uai', "alpha": [0, -0.1], "any": True}, None),
-    Entry("map", {}, 0),
-    Entry("map", {"x": 1e-300, "y": float("inf"), "big": 2**70}, 7),
+    TaskSpec("map", {"model": 'a, "b"\n[ü\u2028].uai', "alpha": [0, -0.1], "any": True}, None),
+    TaskSpec("map", {}, 0),
+    TaskSpec("map", {"x": 1e-300, "y": float("inf"), "big": 2**70}, 7),
 ]
 
 
@@ -57,11 +55,11 @@ values = st.one_of(st.booleans(), st.integers(), st.floats(allow_nan=False), tex
 )
 def test_what_is_written_is_read_again(tmp_path_factory, found):
     """Also tasks that differ in their seeds alone."""
-    shared = [Entry(command, parameters, seed) for command, parameters, seeds in found for seed in seeds]
-    entries = [Entry("map", {}, None), *shared]
+    shared = [TaskSpec(command, parameters, seed) for command, parameters, seeds in found for seed in seeds]
+    entries = [TaskSpec("map", {}, None), *shared]
     tasks = TaskFile.write(tmp_path_factory.mktemp("tasks") / "tasks.json", entries, Echo())
     for read in (tasks, TaskFile(tasks.path, Echo())):
-        assert [Entry(t.command, t.parameters, t.seed) for t in read] == entries
+        assert [TaskSpec(t.command, t.parameters, t.seed) for t in read] == entries
         assert read.keys == [task_key(entry.command, 1, entry.parameters, entry.seed) for entry in entries]
     assert json.loads(tasks.path.read_text()) == [entry._asdict() for entry in entries]
     assert tasks.path.read_bytes().count(b"\n") == len(entries) + 2
@@ -105,7 +103,7 @@ def test_an_equal_file_is_left_alone(file):
 
 
 def test_random_access(file):
-    tasks = TaskFile.write(file, [Entry("map", {"x": "é" * i}, i) for i in range(50)], Echo())
+    tasks = TaskFile.write(file, [TaskSpec("map", {"x": "é" * i}, i) for i in range(50)], Echo())
     assert len(tasks) == 50
     assert [tasks[i].seed for i in (49, 0, 17, -1, -50)] == [49, 0, 17, 49, 0]
     assert [t.seed for t in tasks[3:20:7]] == [3, 10, 17]
@@ -188,7 +186,7 @@ def test_what_is_no_task_file(file, content, problem):
 def test_finished_and_failed_see_results_alone(file):
     tasks = TaskFile.write(file, ENTRIES, Echo())
     assert (tasks.finished(), tasks.failed()) == (set(), set())
-    store.save(tasks[0], "x\n1\n", "code", 1.0)
+    save_stored(tasks[0], "x\n1\n", "code", 1.0)
     tasks.failure(1).parent.mkdir(parents=True)
     tasks.failure(1).write_text("no\n")
     for other in (tasks.file(2), tasks.failure(2)):

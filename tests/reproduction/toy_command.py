@@ -17,7 +17,7 @@ from thesis_cli.commands.core.common import jobs_option, probabilities_option, s
 from thesis_cli.commands.core.fields import argument, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result
-from thesis_cli.reproduction import command_work, parameters, sweep_file
+from thesis_cli.reproduction import command_work, sweep_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,6 @@ def toy(monkeypatch):
     def command_named(name):
         return {"toy": TOY, "unswept": UNSWEPT}.get(name) or command.command_named(name)
 
-    monkeypatch.setattr(parameters, "command_named", command_named)
     monkeypatch.setattr(command_work, "command_named", command_named)
     monkeypatch.setattr(sweep_file, "command_named", command_named)
     monkeypatch.setattr(sweep_file, "entries", lambda: {**registry.entries(), "toy": None, "unswept": None})

@@ -16,7 +16,7 @@ from thesis_cli.cli import options, output
 from thesis_cli.commands.core.command import Command, Definition, default_text
 from thesis_cli.commands.core.fields import OptionField, fields_of
 from thesis_cli.commands.core.request import Request
-from thesis_cli.reproduction.commands.own import OwnCommand
+from thesis_cli.reproduction.commands import OwnCommand
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 

@@ -26,7 +26,7 @@ from thesis_cli.cli.warm_up import PARTS, Part
 from thesis_cli.commands.core.common import jobs_option
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Summary
-from thesis_cli.reproduction.commands.own import OwnCommand, task_bars
+from thesis_cli.reproduction.commands import OwnCommand, task_bars
 
 PACKAGE = Path(__file__).resolve().parents[1]
 LIBRARIES = ("numba", "llvmlite", "numpy")

@@ -15,7 +15,7 @@ from thesis_cli.base.wording import without_secrets
 from thesis_cli.cli import options
 from thesis_cli.commands.core.common import RUNS
 from thesis_cli.commands.core.fields import fields_of, files_named, settings_of
-from thesis_cli.commands.core.kept import (
+from thesis_cli.commands.core.overwrite import (
     FOLDERS,
     check_overwritten,
     command_of,

@@ -16,7 +16,7 @@ from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import jobs_option
 from thesis_cli.commands.core.fields import argument, check_methods, fields_of, given, heeding, option, settings_of
-from thesis_cli.commands.core.kept import check_overwritten
+from thesis_cli.commands.core.overwrite import check_overwritten
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option, table_stem
 from thesis_cli.commands.release.guards import check_apart, check_same, claimed

@@ -38,8 +38,7 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
 from thesis_cli.base.rounding import difference, mean_of, sample_deviation
-from thesis_cli.inference.solver import MapSolver
-from thesis_cli.inference.tempered import Tempered
+from thesis_cli.inference.solver import MapSolver, TemperedSolver
 from thesis_cli.models.factor_graph import FactorGraph
 from thesis_cli.perturbation.estimate import Estimate, check_confidence
 from thesis_cli.perturbation.low_rank.low_rank import Scale, check_found, low_rank_maxima
@@ -103,7 +102,7 @@ class TemperedSolvers:
 
     def at(self, order: float) -> MapSolver:
         """A solver of `order` phi, for a finite order."""
-        return self.base(order) if order in (0, 1) else Tempered(self._own, order)
+        return self.base(order) if order in (0, 1) else TemperedSolver(self._own, order)
 
 
 def low_rank_bounds(

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 BLOCK = 2**16
 """Configurations in a block: 512 KiB of potentials, which stay in a core's cache."""
-
 MAX_CONFIGURATIONS = 2**30
 """Default limit on |X|; a sweep over as many takes tens of seconds a perturbation."""
 

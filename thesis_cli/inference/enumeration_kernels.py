@@ -1,6 +1,4 @@
-"""Compiled pass over the configurations of a factor graph; tests compare it with
-`FactorGraph.log_potential`.
-"""
+"""Compiled pass over the configurations of a factor graph; tests compare it with `FactorGraph.log_potential`."""
 
 from __future__ import annotations
 

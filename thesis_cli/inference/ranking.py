@@ -22,10 +22,8 @@ from thesis_cli.inference.solver import MapSolver
 from thesis_cli.models.factor_graph import FactorGraph, LogPotentials, Model
 
 EXACT = ("auto", "grid", "graph-cut", "elimination", "toulbar2")
-
 ENTRIES = 2**22
 """Most entries of the noise of one call of a solver."""
-
 ENUMERATED = 2e7
 """Terms of log-potentials below which a model is enumerated, in about a second."""
 

@@ -28,7 +28,7 @@ from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError, ModelTooLarge
 from thesis_cli.base.progress import Tick
 from thesis_cli.inference.parity.bands import banded_maxima
-from thesis_cli.inference.parity.constraints import Limits, ParityMaxima, enumerated_maxima
+from thesis_cli.inference.parity.constraints import HashLimits, ParityMaxima, enumerated_maxima
 from thesis_cli.inference.parity.ends import dense_maxima
 from thesis_cli.inference.parity.search import searched_maxima
 from thesis_cli.models.factor_graph import FactorGraph, Model
@@ -40,7 +40,7 @@ RATE = 0.0042
 RESAMPLES = 200
 """Bootstrap samples of the standard error."""
 
-_DEFAULT = Limits()
+_DEFAULT = HashLimits()
 _LARGEST_FACTOR = 64
 _SOURCE = "Ermon et al. 2013, Algorithm 1"
 
@@ -51,7 +51,7 @@ def wish(
     seed: np.random.SeedSequence,
     *,
     confidence: float = 0.95,
-    limits: Limits = _DEFAULT,
+    limits: HashLimits = _DEFAULT,
     progress: Tick | None = None,
 ) -> list[Estimate]:
     """Estimate ln Z from MAP under parity constraints.
@@ -83,7 +83,7 @@ def wish(
 
 
 def _without_enumeration(
-    graph: FactorGraph, samples: int, rng: np.random.Generator, limits: Limits, progress: Tick | None
+    graph: FactorGraph, samples: int, rng: np.random.Generator, limits: HashLimits, progress: Tick | None
 ) -> ParityMaxima:
     """Maxima under constraints on all bits if most of them are within reach; under constraints on
     neighbouring bits by a pass over the variables, or by a search where that is too wide.

@@ -36,14 +36,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What differs between two tables.
+    """Differences between two tables.
 
     Attributes
     ----------
     verdict : `identical`, `equal` or `differs`; `equal` if every difference is within the tolerance of its column.
     cells : number of cells that differ by more.
     largest : the one of these that exceeds its tolerance by the largest factor.
-    shape : what differs in columns or number of rows; cells are not compared then.
+    shape : difference in columns or number of rows; cells are not compared then.
     wider : columns that are equal only by a tolerance wider than the default, and that tolerance.
     rows : tolerances of rows that are equal by these alone, and the number of such rows.
     """
@@ -100,7 +100,7 @@ def compare(
 
     Parameters
     ----------
-    tolerances : by column. Other columns have 1e-9 of the larger number; their words and integers
+    tolerances : tolerance of each named column. Other columns have 1e-9 of the larger number; their words and integers
         must be the same. Not a number is equal to itself, as is an empty cell.
     rows : cells by column -> wider tolerance of all cells of a row, in either table; None for none.
 

@@ -37,13 +37,10 @@ SOURCES = {
 COLUMNS = ["number", "where", "says", "rows", "tests", "same", "reason"]
 VERDICTS = ["holds", "consistent", "not decided", "does not hold"]
 """Verdicts in the order in which the page counts them; others follow."""
-
 MOST_NAMES = 12
 """Rows of one experiment that are named one by one."""
-
 OWN = "this project", "beyond", "beside", "goal"
 """Beginnings of the column `source` of rows that judge no statement of a source."""
-
 _NUMBER = r"(?:[0-9A-D]\.)?\d+(?:''|'|[a-z])?(?!\.?\w)"
 _PLURALS = {
     "eqs.": "Equation",
@@ -68,7 +65,7 @@ _ELSEWHERE = {
 
 
 @dataclass(frozen=True)
-class Row:
+class JudgedClaim:
     """A row of the table of claims."""
 
     experiment: str
@@ -88,15 +85,15 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Entry:
-    """What checks one number of a source.
+class NumberedStatement:
+    """Rows and tests that check one numbered statement of a source.
 
     Attributes
     ----------
     source : name of the source.
     number : kind and number, such as `Proposition 11`; remarks have the number of their section.
     where : section.
-    says : what it says, in one line.
+    says : the statement in one line.
     rows : `experiment` for all its rows on a source, or `experiment: claim`, where * stands for any
         text.
     tests : `tests/path.py::name`.
@@ -120,23 +117,23 @@ class Coverage:
 
     root: Path
     numbers: Mapping[str, Mapping[str, Sequence[str]]]
-    entries: tuple[Entry, ...]
-    rows: tuple[Row, ...]
+    entries: tuple[NumberedStatement, ...]
+    rows: tuple[JudgedClaim, ...]
 
     @cached_property
-    def _judged(self) -> dict[Entry, list[Row]]:
+    def _judged(self) -> dict[NumberedStatement, list[JudgedClaim]]:
         found = {}
         for entry in self.entries:
             named = (entry.source, entry.number)
-            listed = set[Row]().union(*(matching(pattern, self.rows) for pattern in entry.rows))
+            listed = set[JudgedClaim]().union(*(matching(pattern, self.rows) for pattern in entry.rows))
             found[entry] = [row for row in self.rows if row in listed or named in row.mentions]
         return found
 
-    def judges(self, entry: Entry) -> list[Row]:
+    def judges(self, entry: NumberedStatement) -> list[JudgedClaim]:
         """The rows that name the number, and those that the entry lists, in the order of the table."""
         return self._judged[entry]
 
-    def verdicts(self, entry: Entry) -> dict[tuple[str, str], str]:
+    def verdicts(self, entry: NumberedStatement) -> dict[tuple[str, str], str]:
         """Verdicts on an entry and on the number that it repeats, by experiment and claim."""
         found: dict[tuple[str, str], str] = {}
         by_name = {f"{each.source}: {each.number}": each for each in self.entries}
@@ -148,7 +145,7 @@ class Coverage:
         return found
 
     def faults(self) -> list[str]:
-        """What is missing or does not exist, one line each."""
+        """Missing entries and names that do not exist, one line each."""
         known = {(entry.source, entry.number) for entry in self.entries}
         occur = {
             (source, f"{kind} {number}")
@@ -167,7 +164,7 @@ class Coverage:
                 found.append(f"{row.experiment}: {row.claim} names {number} of {source}, which has no entry")
         return found
 
-    def _faults_of(self, entry: Entry, known: set[tuple[str, str]]) -> Iterator[str]:
+    def _faults_of(self, entry: NumberedStatement, known: set[tuple[str, str]]) -> Iterator[str]:
         for pattern in entry.rows:
             if not matching(pattern, self.rows):
                 yield f"no row {pattern!r}"
@@ -187,12 +184,12 @@ class Coverage:
         return file.is_file() and re.search(rf"^def {re.escape(name)}\(", file.read_text(), re.MULTILINE) is not None
 
 
-def matching(pattern: str, rows: Iterable[Row]) -> list[Row]:
+def matching(pattern: str, rows: Iterable[JudgedClaim]) -> list[JudgedClaim]:
     """The rows that an entry lists by `experiment` or `experiment: claim`."""
     return [row for row in rows if _matches(pattern, row)]
 
 
-def _matches(pattern: str, row: Row) -> bool:
+def _matches(pattern: str, row: JudgedClaim) -> bool:
     experiment, _, claim = pattern.partition(": ")
     if row.experiment != experiment:
         return False
@@ -233,7 +230,7 @@ def read(root: Path = ROOT) -> Coverage:
     ------
     ValueError : a file of entries has other columns.
     """
-    folder, entries = root / "data" / "coverage", list[Entry]()
+    folder, entries = root / "data" / "coverage", list[NumberedStatement]()
     for source in SOURCES:
         path = folder / f"{source}.csv"
         with path.open(encoding="utf-8", newline="") as file:
@@ -243,15 +240,18 @@ def read(root: Path = ROOT) -> Coverage:
             entries += (_entry(source, line) for line in reader)
     with (root / "results" / "claims.csv").open(encoding="utf-8", newline="") as file:
         rows = [
-            Row(line["experiment"], line["claim"], line["source"], line["verdict"]) for line in csv.DictReader(file)
+            JudgedClaim(line["experiment"], line["claim"], line["source"], line["verdict"])
+            for line in csv.DictReader(file)
         ]
     numbers = json.loads((folder / "numbers.json").read_text(encoding="utf-8"))
     return Coverage(root, numbers, tuple(entries), tuple(rows))
 
 
-def _entry(source: str, line: Mapping[str, str]) -> Entry:
+def _entry(source: str, line: Mapping[str, str]) -> NumberedStatement:
     rows, tests = (tuple(part.strip() for part in line[name].split(";") if part.strip()) for name in ("rows", "tests"))
-    return Entry(source, line["number"], line["where"], line["says"], rows, tests, line["same"], line["reason"])
+    return NumberedStatement(
+        source, line["number"], line["where"], line["says"], rows, tests, line["same"], line["reason"]
+    )
 
 
 HEAD = """# Coverage of the sources
@@ -284,7 +284,7 @@ def page(coverage: Coverage) -> str:
 def _others(coverage: Coverage) -> str:
     """The rows that judge no number, by what their column `source` names."""
     numbered = {row for entry in coverage.entries for row in coverage.judges(entry)}
-    by_source: dict[str, list[Row]] = {}
+    by_source: dict[str, list[JudgedClaim]] = {}
     for row in coverage.rows:
         if row not in numbered:
             by_source.setdefault(row.source, []).append(row)
@@ -322,7 +322,7 @@ def _count(verdicts: Iterable[str]) -> str:
     return ", ".join(f"{word} {counts[word]}" for word in order)
 
 
-def _checks(coverage: Coverage, entry: Entry) -> str:
+def _checks(coverage: Coverage, entry: NumberedStatement) -> str:
     """Rows, tests, the other number and the reason, as one cell."""
     parts = ["as " + entry.same.replace(": ", ", ")] if entry.same else []
     if judged := coverage.judges(entry):
@@ -333,9 +333,9 @@ def _checks(coverage: Coverage, entry: Entry) -> str:
     return "; ".join([*parts, entry.reason] if entry.reason else parts)
 
 
-def _names(coverage: Coverage, rows: Iterable[Row]) -> str:
+def _names(coverage: Coverage, rows: Iterable[JudgedClaim]) -> str:
     """Names of rows behind links to their experiments; a link alone for all rows on the sources."""
-    by_experiment: dict[str, list[Row]] = {}
+    by_experiment: dict[str, list[JudgedClaim]] = {}
     for row in rows:
         by_experiment.setdefault(row.experiment, []).append(row)
     parts = []

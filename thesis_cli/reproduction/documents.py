@@ -1,11 +1,14 @@
-"""What is generated from the commands: the tables of options in `docs/`, and the types of the
-Python functions.
+"""Generated documents: tables of options, the paragraph on what the committed results took, and the
+types of the Python functions.
 
 `make docs` runs this module; a test holds that nothing is out of date.
 """
 
 from __future__ import annotations
 
+import csv
+import json
+import math
 import sys
 from pathlib import Path
 from types import NoneType, UnionType
@@ -16,9 +19,11 @@ from thesis_cli.commands.core.command import Command, Definition, command_named,
 from thesis_cli.commands.core.fields import OptionField
 from thesis_cli.commands.core.registry import entries
 from thesis_cli.reproduction.commands import OWN
+from thesis_cli.reproduction.registry import Checkout, load
 
 ROOT = Path(__file__).resolve().parents[2]
 BEGIN, END = "<!-- options: {} -->", "<!-- end of options -->"
+COSTS, END_OF_COSTS = "<!-- costs -->", "<!-- end of costs -->"
 
 
 def pages(docs: Path) -> dict[Path, str]:
@@ -111,6 +116,32 @@ def hint_text(hint: Any) -> str:
     return f"{name}[{', '.join(map(hint_text, inner))}]" if inner else name
 
 
+def paragraph(checkout: Checkout) -> str:
+    """Hours of the tasks of the paper preset, from the records, and experiments with cells that no
+    second run repeats."""
+    seconds, timed = 0.0, []
+    for name, path in checkout.files().items():
+        experiment = load(path)
+        if not experiment.shares:  # its tasks are another one's
+            record = checkout.results("paper") / f"{name}.json"
+            seconds += json.loads(record.read_text(encoding="utf-8"))["task_seconds"]
+        with (checkout.results("paper") / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+            declared = [*experiment.tolerances.values(), *map(experiment.rows, csv.DictReader(file))]
+        if any(tolerance and tolerance.relative == math.inf for tolerance in declared):
+            timed.append(f"`{name}`")
+    return (
+        f"The tasks of the committed results took {seconds / 3600:.1f} hours of one core. {len(timed)} experiments "
+        f"have columns or rows that no second run repeats, most of them times: {', '.join(timed)}."
+    )
+
+
+def costs_page(checkout: Checkout) -> tuple[Path, str]:
+    """The page with that paragraph, and its text as it should be."""
+    path = checkout.root / "docs" / "reproduce.md"
+    before, _, rest = path.read_text(encoding="utf-8").partition(COSTS)
+    return path, f"{before}{COSTS}\n{paragraph(checkout)}\n{END_OF_COSTS}{rest.partition(END_OF_COSTS)[2]}"
+
+
 def written() -> dict[Path, str]:
     """All generated files of a checkout, as they should be."""
     return {**pages(ROOT / "docs"), ROOT / "thesis_cli" / "__init__.pyi": stub()}
@@ -118,10 +149,11 @@ def written() -> dict[Path, str]:
 
 def main() -> int:
     """Bring all generated files up to date."""
-    changed = {path: text for path, text in written().items() if not path.exists() or path.read_text() != text}
-    write_atomic(changed)
-    for path in changed:
-        sys.stderr.write(f"wrote {path.relative_to(ROOT)}\n")
+    for files in (written(), dict([costs_page(Checkout(ROOT))])):  # one page may be in both
+        changed = {path: text for path, text in files.items() if not path.exists() or path.read_text() != text}
+        write_atomic(changed)
+        for path in changed:
+            sys.stderr.write(f"wrote {path.relative_to(ROOT)}\n")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What an experiment declares in its file in `experiments/`."""
+"""Declaration of an experiment, as its file in `experiments/` makes it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Measure = Callable[["pd.DataFrame"], Measurement | None]
 
 @dataclass(frozen=True)
 class Reading:
-    """What vague words of a statement ("roughly", "comparable") are taken to mean.
+    """Meaning that vague words of a statement ("roughly", "comparable") are given.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Claim:
     finding : heading of docs/errata.md with the evidence, if the statement does not hold.
     scale : deviation that the statement must tell from none. None for a tenth of `published` in an
         equality; an inequality then holds only if it is strict.
-    reading : what vague words are taken to mean, if there are any.
+    reading : meaning that vague words are given, if there are any.
     """
 
     id: str
@@ -115,7 +115,7 @@ class Tolerance:
     Attributes
     ----------
     relative : share of the larger of two numbers.
-    absolute : in the unit of the column. Numbers within half of it are rounding noise about 0, and
+    absolute : bound in the unit of the column. Numbers within half of it are rounding noise about 0, and
         are written as 0.
     """
 
@@ -152,11 +152,11 @@ class Experiment:
     run : (seed, **parameters) -> tidy frame; a pure function that takes seconds to minutes.
     plot : result -> figure.
     claims : statements to check against the result.
-    tolerances : by column; numbers of other columns may differ by 1e-9 of themselves. Words, and
+    tolerances : tolerance of each named column; numbers of other columns may differ by 1e-9 of themselves. Words, and
         integers of columns that are not named here, must be the same.
     rows : cells by column -> tolerance of all cells of a row, where it is wider than those of its
         columns, such as `NOT_REPEATABLE` if a time limit ended the work; None for other rows.
-    caption : what the figure shows, what the figure of the source shows, and what differs.
+    caption : content of the figure, that of the source's figure, and how they differ.
     shares : id of another experiment whose tasks these are, if any: they are run once for both. The
         two have the same presets, tasks, run and version.
     """

@@ -61,7 +61,7 @@ def draw(experiment: Experiment, folder: Path) -> dict[Path, str]:
 
     Returns
     -------
-    changes : for each file "new", "unchanged", or "changed" with what differs.
+    changes : "new", "unchanged", or "changed" with the difference, for each file.
 
     Raises
     ------

@@ -64,8 +64,8 @@ class Statement:
     Attributes
     ----------
     file : where it stands.
-    digest : of its text, without what does not count.
-    uses : what it uses of this package, each with the text that stands for it.
+    digest : digest of the text that counts.
+    uses : names of this package that it uses, each with the text that stands for it.
     """
 
     file: Path
@@ -96,8 +96,7 @@ class Module:
 
 
 def _reached(path: Path, function: str) -> Iterator[tuple[str, Statement]]:
-    """Every statement that counts, once for each use, with a text that names user and use by their
-    digests."""
+    """Every statement that counts, once for each use, with a text that names user and use by their digests."""
     queue = [("", "", Name(path, function))]
     modules: set[Path] = set()
     done: set[Statement] = set()
@@ -140,8 +139,7 @@ def _parsed(file: Path, text: str) -> Module:
 
 
 def _parts(statement: ast.stmt) -> Iterator[tuple[list[str], ast.stmt]]:
-    """A statement with the names that it binds; an import of other packages name by name, and none of
-    this one."""
+    """A statement with the names that it binds; an import of other packages name by name, and none of this one."""
     if isinstance(statement, ast.Import | ast.ImportFrom):
         for alias in statement.names:
             one = copy.copy(statement)
@@ -162,8 +160,7 @@ def _parts(statement: ast.stmt) -> Iterator[tuple[list[str], ast.stmt]]:
 
 
 def _uses(node: ast.stmt, file: Path, bound: set[str], outside: dict[str, Name]) -> Iterator[tuple[str, Name]]:
-    """What a statement uses of this package: by names of its module, by imports, and as attributes of
-    modules."""
+    """Names of this package that a statement uses: by names of its module, by imports, and as attributes of modules."""
     imports = {**outside, **dict(pair for inner in ast.walk(node) for pair in _imports(inner))}
     attributes = {id(inner.value): inner.attr for inner in ast.walk(node) if isinstance(inner, ast.Attribute)}
     for inner in ast.walk(node):
@@ -214,8 +211,7 @@ def _file_of(module: str) -> Path | None:
 
 
 class _Bare(ast.NodeTransformer):
-    """Removes docstrings, help texts, functions that are marked as presentation, and what only a type
-    checker reads."""
+    """Removes docstrings, help texts, functions that are marked as presentation, and what only a type checker reads."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST | None:
         names = (getattr(d, "id", getattr(d, "attr", None)) for d in node.decorator_list)

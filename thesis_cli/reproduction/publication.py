@@ -1,36 +1,119 @@
-"""Merge the results of an experiment's tasks, and decide whether the table takes the place of the
-one that stands.
+"""Merge the results of tasks into tables with records.
+
+The table of an experiment is held against the one that stands, which it replaces on purpose or not
+at all. The table of a sweep has columns for the parameters of its tasks. A digest in the record
+tells whether a table was changed by hand.
 """
 
 from __future__ import annotations
 
+import csv
+import hashlib
+import io
 import json
-from collections.abc import Sequence
+import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.files import describes, to_json, write_atomic
+from thesis_cli.base.files import atomic, describes, to_json, write_atomic
 from thesis_cli.base.provenance import provenance
+from thesis_cli.base.wording import without_secrets
 from thesis_cli.reproduction import comparison
 from thesis_cli.reproduction.comparison import DIFFERS, IDENTICAL, Comparison
-from thesis_cli.reproduction.digests import DIGEST, digest
 from thesis_cli.reproduction.experiment import Experiment
-from thesis_cli.reproduction.registry import Checkout
-from thesis_cli.reproduction.store import Stored
+from thesis_cli.reproduction.registry import Checkout, find_checkout
+from thesis_cli.reproduction.tasks import Stored, Task, TaskFile, read_stored
+
+DIGEST = "sha256"
+"""Field of a record that says which table it describes."""
+BEFORE = "when"
+"""Field of a record that the digest stands before."""
+
+
+def digest(table: bytes) -> str:
+    """SHA-256 of a table, in hexadecimal digits."""
+    return hashlib.sha256(table).hexdigest()
+
+
+def was_changed(table: Path, record: Mapping[str, Any]) -> bool:
+    """Whether a table is not the one that its record describes; a record without a digest tells nothing."""
+    return DIGEST in record and record[DIGEST] != digest(table.read_bytes())
+
+
+def with_digest(record: Mapping[str, Any], table: bytes) -> dict[str, Any]:
+    """A record with the digest of its table, in the place where new records have it."""
+    fields = {name: value for name, value in record.items() if name != DIGEST}
+    place = list(fields).index(BEFORE) if BEFORE in fields else len(fields)
+    items = list(fields.items())
+    return dict([*items[:place], (DIGEST, digest(table)), *items[place:]])
+
+
+def add_digests(folder: Path) -> dict[str, str]:
+    """Add the digest to the records of a folder that have none.
+
+    A table must be as git has it, and not committed after its record, so that nothing changed by
+    hand gets a digest.
+
+    Returns
+    -------
+    done : name of each record without a digest -> empty, or the reason why it got none.
+    """
+    done: dict[str, str] = {}
+    for path in sorted(folder.glob("*.json")):
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        table = path.with_suffix(".csv")
+        if not isinstance(record, dict) or DIGEST in record or not table.is_file():
+            continue
+        done[path.name] = _doubt(table, path)
+        if not done[path.name]:
+            write_atomic({path: to_json(with_digest(record, table.read_bytes()))})
+    return done
+
+
+def _doubt(table: Path, record: Path) -> str:
+    """Why a table may not be the one that its record describes, by git alone."""
+    changed = _git(table.parent, "status", "--porcelain", "--", table.name, record.name)
+    last = {path: _git(table.parent, "log", "-1", "--format=%H", "--", path.name) for path in (table, record)}
+    if changed or not all(last.values()):
+        return "it is not as git has it"
+    later = subprocess.run(["git", "merge-base", "--is-ancestor", last[table], last[record]], cwd=table.parent)
+    return "" if later.returncode == 0 else "the table was committed after the record"
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    """Output of git; empty where it fails, as in a repository without commits."""
+    return subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True).stdout.strip()
+
+
+def main() -> None:
+    """Complete the committed records."""
+    import typer
+
+    for name, doubt in add_digests(find_checkout().results("paper")).items():
+        typer.echo(f"{name}  {doubt or 'done'}")
+
+
+if __name__ == "__main__":
+    main()
+
 
 NEW = "new"
 
 
 @dataclass(frozen=True)
 class Published:
-    """What became of a recomputed table.
+    """Outcome for a recomputed table.
 
     Attributes
     ----------
     experiment : id.
-    comparison : with the table that stood; None if there was none, or no readable one.
+    comparison : comparison with the table that stood; None if there was none, or no readable one.
     replaced : why the new table has taken the place of one that stood; empty if it has not.
     beside : file of a new table that differs and has not taken the place.
     """
@@ -144,7 +227,7 @@ def _against(csv: Path, merged: str, experiment: Experiment) -> Comparison | Non
 
 
 def _changed(record: Path, computation: dict[str, Any]) -> str:
-    """What a record describes otherwise, in words; empty if it describes this computation."""
+    """Difference between a record and this computation in words; empty if there is none."""
     if describes(record, computation):
         return ""
     try:
@@ -156,3 +239,126 @@ def _changed(record: Path, computation: dict[str, Any]) -> str:
     new = json.loads(to_json(computation))
     other = [name for name, value in new.items() if old.get(name) != value]
     return f"other {' and '.join(other)}"
+
+
+def write_table(tasks: TaskFile, places: Sequence[int], path: Path) -> tuple[int, int]:
+    """Write the rows of finished tasks, in the order of places.
+
+    The columns are the parameters and the seed, then the columns of results, each in the order of
+    first appearance. A column of results with the name of a parameter is left out if both are equal
+    in every row, and called `result_NAME` otherwise.
+
+    Returns
+    -------
+    The number of tasks and the number of rows.
+
+    Raises
+    ------
+    OSError : naming the file.
+    """
+    columns = _Columns()
+    while True:
+        try:
+            with atomic(path, keep_equal=True) as file:
+                return _write_rows(tasks, places, columns, file)
+        except _NewColumns:  # the next pass knows them
+            continue
+
+
+def publish_sweep(tasks: TaskFile, path: Path) -> tuple[int, int]:
+    """Write the table of finished tasks, if there are any, and its record.
+
+    Files that are the same already are left alone.
+
+    Returns
+    -------
+    The number of tasks with a result, and the number of rows.
+
+    Raises
+    ------
+    OSError : naming the file.
+    """
+    finished = tasks.indices(tasks.finished())
+    if not finished:
+        return 0, 0
+    done, rows = write_table(tasks, finished, path)
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    counts = {"tasks": len(tasks), "finished": done, "rows": rows}
+    what = {"command": tasks[0].command, "task_file": str(tasks.path), **counts, "sha256": digest}
+    record = path.with_suffix(".json")
+    if not describes(record, what):
+        write_atomic({record: to_json({**what, **provenance()})})
+    return done, rows
+
+
+class _NewColumns(Exception):
+    """A result has columns that the heading lacks."""
+
+
+class _Columns:
+    """Columns so far: of parameters, of results, and of both if they differ."""
+
+    def __init__(self) -> None:
+        self.parameters: dict[str, None] = {}
+        self.found: dict[str, None] = {}
+        self.apart = set[str]()
+
+    def learn(self, cells: Mapping[str, str], heading: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+        """Add the columns of a result; returns whether any is new."""
+        before = len(self.parameters), len(self.found), len(self.apart)
+        self.parameters |= dict.fromkeys(cells)
+        self.found |= dict.fromkeys(heading)
+        for name in (set(heading) & self.parameters.keys()) - self.apart:
+            column = heading.index(name)
+            if not all(_same_number(row[column], cells.get(name, "")) for row in rows):
+                self.apart.add(name)
+        return before != (len(self.parameters), len(self.found), len(self.apart))
+
+    @property
+    def results(self) -> dict[str, str]:
+        """The name in the table of each column of results."""
+        kept = [name for name in self.found if name in self.apart or name not in self.parameters]
+        return {name: f"result_{name}" if name in self.apart else name for name in kept}
+
+
+def _write_rows(tasks: TaskFile, places: Sequence[int], columns: _Columns, file: IO[bytes]) -> tuple[int, int]:
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text, lineterminator="\n")
+    done = count = 0
+    for task in tasks.some(places):
+        stored = read_stored(task.file)
+        if stored is None:
+            continue
+        heading, *rows = csv.reader(io.StringIO(stored.text, newline=""))
+        cells = _parameters(task)
+        if columns.learn(cells, heading, rows) and done:
+            text.detach()
+            raise _NewColumns
+        if not done:
+            writer.writerow([*columns.parameters, *columns.results.values()])
+        ahead = [cells.get(name, "") for name in columns.parameters]
+        order = [heading.index(name) if name in heading else None for name in columns.results]
+        writer.writerows([*ahead, *("" if k is None else row[k] for k in order)] for row in rows)
+        done, count = done + 1, count + len(rows)
+    text.detach()
+    return done, count
+
+
+def _parameters(task: Task) -> dict[str, str]:
+    cells = {name: _cell(value) for name, value in task.parameters.items()}
+    return cells if task.seed is None else {**cells, "seed": str(task.seed)}
+
+
+def _cell(value: Any) -> str:
+    """A parameter in the table, without the password of a database."""
+    return without_secrets(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _same_number(one: str, other: str) -> bool:
+    if one == other:
+        return True
+    try:
+        return float(one) == float(other)
+    except ValueError:
+        return False

@@ -11,13 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from thesis_cli.base.files import write_atomic
-from thesis_cli.reproduction import figures, store
-from thesis_cli.reproduction.engines import NOT_RUN, SUBMITTED, Engine, NoEngine
+from thesis_cli.reproduction import figures
+from thesis_cli.reproduction.engines import NOT_RUN, SUBMITTED, Engine, ExperimentWork, NoEngine
 from thesis_cli.reproduction.publication import Published, publish
 from thesis_cli.reproduction.registry import Checkout, load
-from thesis_cli.reproduction.run_folder import driving
-from thesis_cli.reproduction.task_file import Entry, TaskFile
-from thesis_cli.reproduction.worker import ExperimentWork
+from thesis_cli.reproduction.tasks import TaskFile, TaskSpec, driving, read_stored, shown_parameters
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +25,7 @@ Bar = Callable[[int, str], AbstractContextManager[Callable[[int], None]]]
 
 @dataclass
 class Outcome:
-    """What became of the tasks of a file.
+    """Outcome of the tasks of a file.
 
     Attributes
     ----------
@@ -35,7 +33,7 @@ class Outcome:
     kept : tasks whose stored result was used.
     waiting : tasks without a result that have not failed.
     errors : parameters and error of each task that failed.
-    published : what became of the table; None while a result is missing.
+    published : outcome for the table; None while a result is missing.
     """
 
     computed: int = 0
@@ -81,7 +79,7 @@ def complete(tasks: TaskFile, engine: Engine, *, refresh: bool, bar: Bar, name: 
         outcome.waiting = len(lost) - len(wrong)
         for task, i in zip(tasks.some(wrong), wrong, strict=True):
             error = errors.get(i, "it left no result")
-            shown = json.dumps(store.shown_parameters(task.parameters), ensure_ascii=False)
+            shown = json.dumps(shown_parameters(task.parameters), ensure_ascii=False)
             outcome.errors.append((shown, error))
             if not task.failure.exists():  # the process that ran it is gone
                 write_atomic({task.failure: error})
@@ -94,7 +92,7 @@ def _missing(tasks: TaskFile) -> tuple[list[int], list[int]]:
     there = tasks.indices(tasks.finished())
     damaged, old = set[int](), []
     for i, task in zip(there, tasks.some(there), strict=True):
-        found = store.read(task.file)
+        found = read_stored(task.file)
         if found is None:
             task.file.unlink(missing_ok=True)
             damaged.add(i)
@@ -136,7 +134,7 @@ def reproduce(
     tasks = plan(path, preset, checkout, seed)
     outcome = complete(tasks, engine, refresh=refresh, bar=bar, name=experiment.id)
     if not (outcome.errors or outcome.waiting):
-        results = [found for task in tasks if (found := store.read(task.file))]
+        results = [found for task in tasks if (found := read_stored(task.file))]
         outcome.published = publish(experiment, preset, checkout, seed, results, replace)
         figures.draw(experiment, checkout.results(preset))
     return outcome
@@ -148,5 +146,7 @@ def plan(path: Path, preset: str, checkout: Checkout, seed: int) -> TaskFile:
     experiment = load(path)
     if experiment.shares:
         return plan(checkout.select([experiment.shares])[experiment.shares], preset, checkout, seed)
-    entries = (Entry(experiment.id, parameters, seed) for parameters in experiment.tasks(experiment.settings(preset)))
+    entries = (
+        TaskSpec(experiment.id, parameters, seed) for parameters in experiment.tasks(experiment.settings(preset))
+    )
     return TaskFile.write(checkout.store / experiment.id / f"{preset}-{seed}.json", entries, ExperimentWork(path))

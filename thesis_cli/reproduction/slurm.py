@@ -19,9 +19,9 @@ from typing import Any
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.extras import extra
-from thesis_cli.reproduction.job_arrays import HELD, STUCK, Array, Queue, Refused
-from thesis_cli.reproduction.task_file import Work, read_tasks
-from thesis_cli.reproduction.worker import run_task
+from thesis_cli.reproduction.arrays import HELD, STUCK, Array, Queue, Refused
+from thesis_cli.reproduction.engines import run_task
+from thesis_cli.reproduction.tasks import Work, read_tasks
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ PATIENCE = 60
 
 @dataclass(frozen=True)
 class JobRequest:
-    """What a job requests of Slurm.
+    """Resources that a job requests of Slurm.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Slurm:
 
     Parameters
     ----------
-    request : what every job requests.
+    request : resources that every job requests.
 
     Raises
     ------
@@ -125,7 +125,7 @@ class Slurm:
         )
         try:
             with redirect_stderr(StringIO()):  # submitit prints the message beside raising it
-                jobs = executor.map_array(Group(array.tasks, array.results, work), array.groups)
+                jobs = executor.map_array(JobTasks(array.tasks, array.results, work), array.groups)
         except FailedJobError as error:
             raise Refused("; ".join(filter(None, map(str.strip, str(error).splitlines())))) from None
         return str(jobs[0].job_id).partition("_")[0]
@@ -212,7 +212,7 @@ class Stopped(BaseException):
     """The job is preempted and queued again. No handler of errors may catch this."""
 
 
-class Group:
+class JobTasks:
     """The tasks of one job, run one after another; those with a result are skipped.
 
     Parameters

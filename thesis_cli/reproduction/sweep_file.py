@@ -1,4 +1,4 @@
-"""A sweep: one command over a grid of its own options, read from a TOML file.
+"""A sweep: one command over a grid of its own options, read from a TOML file; and the folder of its results.
 
     command = "spin-glass"
     seeds = 20                        # 0 to 19, or a list
@@ -14,30 +14,32 @@
 Options and arguments have their names on the command line, without the dashes in front. A list
 under [options] repeats the option, or gives several arguments. `{ files = "models/*.uai" }` lists
 files by name.
-
-The values of an option of a grid are a list, spaced numbers, or files that fit a pattern.
 """
 
 from __future__ import annotations
 
 import glob
 import itertools
+import json
 import math
+import os
 import re
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.files import to_json, write_atomic
+from thesis_cli.base.version import VERSION
 from thesis_cli.base.wording import nearest
 from thesis_cli.commands.core.command import Command, command_named
 from thesis_cli.commands.core.registry import entries
-from thesis_cli.reproduction.parameters import (
+from thesis_cli.reproduction.command_work import (
     coerced,
     field_named,
     normal,
@@ -46,8 +48,10 @@ from thesis_cli.reproduction.parameters import (
     shown,
     swept_command,
 )
-from thesis_cli.reproduction.task_file import Entry
+from thesis_cli.reproduction.tasks import TaskSpec
 
+LAYOUT = 1
+"""Version of the files in the folder of a sweep's results; raise it if they change."""
 MOST_VALUES = 10**6
 """Values of one option."""
 
@@ -131,7 +135,7 @@ class Sweep:
     command : the name of the command.
     fixed : values of options that all tasks share.
     grids : values of each other option; the tasks of a grid are all combinations.
-    seeds : of each combination; None if the command takes none.
+    seeds : seeds of each combination; None if the command takes none.
     out : file for the table of all tasks.
     slurm : the table of that name, as it stands in the file.
     """
@@ -151,13 +155,13 @@ class Sweep:
     def __len__(self) -> int:
         return _count(self.grids, self.seeds)
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[TaskSpec]:
         """The tasks: in a grid the last option varies fastest, and the seed faster still."""
         for grid in self.grids:
             for values in itertools.product(*grid.values()):
                 parameters = {**self.fixed, **dict(zip(grid, values, strict=True))}
                 for seed in (None,) if self.seeds is None else self.seeds:
-                    yield Entry(self.command, parameters, seed)
+                    yield TaskSpec(self.command, parameters, seed)
 
 
 def read_sweep(path: Path) -> Sweep:
@@ -253,7 +257,7 @@ def _grids(given: Any, fixed: Mapping[str, Any], command: Command, folder: Path)
 
 
 def _different(command: Command, name: str, values: Sequence[Any]) -> set[str]:
-    """What the command takes the values of a grid for; no two may be the same."""
+    """The values of a grid as the command reads them; no two may be the same."""
     found: set[str] = set()
     for value in values:
         text = repr(coerced(command.fields[name], value))
@@ -318,3 +322,95 @@ def _at(where: str) -> Iterator[None]:
         yield
     except InputError as error:
         raise InputError(f"{where}: {error.problem}", error.remedy) from None
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of one sweep's results, recorded in `run.json`.
+
+    Attributes
+    ----------
+    path : the folder; its tasks are in `tasks.json`.
+    command : the command of its tasks.
+    base : folder that relative paths among parameters start from.
+    table : file of the merged table.
+    cores : cores that each task uses.
+    sweep : file of the sweep; empty in records of earlier versions.
+    """
+
+    path: Path
+    command: str
+    base: Path
+    table: Path
+    cores: int = 1
+    sweep: str = ""
+
+    @property
+    def tasks(self) -> Path:
+        return self.path / "tasks.json"
+
+    def save(self, overwrite: bool = False) -> bool:
+        """Create the folder, or take over one of the same layout and sweep; of any, to overwrite it.
+
+        Returns
+        -------
+        Whether it has the results of another sweep.
+
+        Raises
+        ------
+        InputError : something else has that name.
+        """
+        other = False
+        if (self.path / "run.json").exists():
+            other = not self._is_of(RunFolder.load(self.path))
+            if other and not overwrite:
+                self.check_sweep()
+        elif self.path.exists() and not (self.path.is_dir() and all(n.startswith(".") for n in os.listdir(self.path))):
+            raise InputError("exists, and is no folder of a sweep", "give another --out", source=self.path)
+        what = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(self).items()}
+        del what["path"]
+        write_atomic({self.path / "run.json": to_json({"layout": LAYOUT, "version": VERSION, **what})})
+        return other
+
+    def _is_of(self, found: RunFolder) -> bool:
+        """Whether a folder is of the same sweep."""
+        return found.sweep == self.sweep if found.sweep else found.base == self.base
+
+    def check_sweep(self) -> None:
+        """Refuse the results of another sweep's file.
+
+        Raises
+        ------
+        InputError : naming that file, or its folder.
+        """
+        found = RunFolder.load(self.path)
+        if not self._is_of(found):
+            whose = found.sweep or f"a sweep in {found.base}"
+            raise InputError(f"has the results of {whose}", "give another --out, or --overwrite", source=self.path)
+
+    @classmethod
+    def load(cls, path: Path) -> RunFolder:
+        """Read the record of a folder.
+
+        Raises
+        ------
+        InputError : the folder has none, or one of another version of this program.
+        """
+        file = path / "run.json"
+        try:
+            what = json.loads(file.read_text())
+            layout, version = what.pop("layout"), what.pop("version")
+            if layout != LAYOUT:
+                raise InputError(
+                    f"written by thesis-cli {version}, whose folders have another layout ({layout}, not {LAYOUT})",
+                    "use that version, or give another --out",
+                    source=path,
+                )
+            base, table, cores = Path(what["base"]), Path(what["table"]), int(what["cores"])
+            return cls(path.absolute(), what["command"], base, table, cores, str(what.get("sweep", "")))
+        except InputError:
+            raise
+        except (FileNotFoundError, NotADirectoryError):
+            raise InputError("no folder of a sweep (it has no run.json)", source=path) from None
+        except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+            raise InputError(f"damaged ({error!r})", "remove the folder, or give another --out", source=file) from None

@@ -7,7 +7,7 @@ from tests.conftest import all_states
 from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.inference.enumeration import log_partition_function
 from thesis_cli.inference.parity.bands import banded_maxima, bands, open_constraints
-from thesis_cli.inference.parity.constraints import Limits
+from thesis_cli.inference.parity.constraints import HashLimits
 from thesis_cli.inference.parity.frontier import Constraints, Frontier
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import SpinGlass
@@ -67,26 +67,28 @@ def test_bounds_hold_and_limits_widen_the_bands():
     log_z = log_partition_function(graph)
     lows = []
     for seconds in (0.0003, 5.0):
-        maxima = banded_maxima(graph, 8, np.random.default_rng(1), Limits(seconds=seconds))
+        maxima = banded_maxima(graph, 8, np.random.default_rng(1), HashLimits(seconds=seconds))
         assert not maxima.independent
         low, high = interval(maxima, 0.95)
         assert maxima.values[0, 0] < low < log_z < high
         lows.append(low)
     assert lows[1] > lows[0]
-    assert open_constraints(Frontier(graph), 8, Limits(seconds=0.0003)) < open_constraints(Frontier(graph), 8, Limits())
+    assert open_constraints(Frontier(graph), 8, HashLimits(seconds=0.0003)) < open_constraints(
+        Frontier(graph), 8, HashLimits()
+    )
 
 
 def test_threads_change_nothing():
-    one, two = (banded_maxima(small(), 3, np.random.default_rng(2), Limits(jobs=jobs)) for jobs in (1, 2))
+    one, two = (banded_maxima(small(), 3, np.random.default_rng(2), HashLimits(jobs=jobs)) for jobs in (1, 2))
     np.testing.assert_array_equal(one.values, two.values)
 
 
 def test_refusals():
     complete = FactorGraph([2] * 40, [Factor((i, j), np.zeros((2, 2))) for i in range(40) for j in range(i)])
     with pytest.raises(ModelTooLarge, match="a pass over the model needs tables of 2\\^40 entries"):
-        banded_maxima(complete, 5, np.random.default_rng(0), Limits())
+        banded_maxima(complete, 5, np.random.default_rng(0), HashLimits())
     with pytest.raises(InputError, match="number of hashes is 0"):
-        banded_maxima(small(), 0, np.random.default_rng(0), Limits())
+        banded_maxima(small(), 0, np.random.default_rng(0), HashLimits())
     never = [Factor((0, 1), np.where(np.eye(2), 0, -np.inf)), Factor((0, 1), np.where(np.eye(2), -np.inf, 0))]
     with pytest.raises(NoConfiguration):
-        banded_maxima(FactorGraph([2, 2], never), 1, np.random.default_rng(0), Limits())
+        banded_maxima(FactorGraph([2, 2], never), 1, np.random.default_rng(0), HashLimits())

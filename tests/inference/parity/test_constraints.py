@@ -3,10 +3,26 @@ import pytest
 
 from tests.conftest import all_states
 from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
-from thesis_cli.inference.parity import constraints as parity
-from thesis_cli.inference.parity.constraints import Limits, bits_of, enumerated_maxima
-from thesis_cli.inference.parity.kernels import hashed_maxima, hashed_maxima_reference
+from thesis_cli.inference.parity.constraints import HashLimits, bits_of, enumerated_maxima
+from thesis_cli.inference.parity.kernels import hashed_maxima
 from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials
+
+
+def columns_of(steps):
+    """The columns whose running exclusive or is `steps`, shape (T, n)."""
+    return np.concatenate([steps[:, :1], steps[:, 1:] ^ steps[:, :-1]], axis=1)
+
+
+def hashed_maxima_reference(values, start, columns, offsets, best):
+    """`hashed_maxima` in plain NumPy, from the columns of A, shape (T, n), and b, shape (T,)."""
+    levels = columns.shape[1]
+    index = start + np.arange(len(values))
+    for t, (column, offset) in enumerate(zip(columns, offsets, strict=True)):
+        code = np.full(len(values), offset)
+        for j in range(levels):
+            code ^= np.where(index >> j & 1, column[j], 0)
+        zeros = np.cumprod((code[:, None] >> np.arange(levels)) & 1 ^ 1, axis=1).sum(axis=1)
+        np.maximum.at(best[t], zeros, values)
 
 
 def test_the_kernel_is_its_reference():
@@ -31,7 +47,7 @@ def test_levels_are_maxima_under_the_first_constraints():
     graph = FactorGraph([3, 2, 3], [Factor((0, 1, 2), rng.normal(size=(3, 2, 3)))])
     found = enumerated_maxima(graph, 7, np.random.default_rng(2))
     same = np.random.default_rng(2)
-    columns = parity.columns_of(np.bitwise_xor.accumulate(same.integers(0, 2**5, (7, 5)), axis=1))
+    columns = columns_of(np.bitwise_xor.accumulate(same.integers(0, 2**5, (7, 5)), axis=1))
     offsets = same.integers(0, 2**5, 7)
     phi = graph.log_potential(all_states(graph))
     bits = np.arange(18)[:, None] >> np.arange(5) & 1
@@ -71,7 +87,7 @@ def test_threads_and_blocks_change_nothing(monkeypatch):
     alone = enumerated_maxima(model, 9, np.random.default_rng(5))
     monkeypatch.setattr("thesis_cli.inference.enumeration.BLOCK", 64)
     units = []
-    shared = enumerated_maxima(model, 9, np.random.default_rng(5), limits=Limits(jobs=3), progress=units.append)
+    shared = enumerated_maxima(model, 9, np.random.default_rng(5), limits=HashLimits(jobs=3), progress=units.append)
     np.testing.assert_array_equal(alone.values, shared.values)
     assert sum(units) == 9000
 
@@ -80,7 +96,9 @@ def test_refusals():
     with pytest.raises(InputError, match="number of hashes is 0"):
         enumerated_maxima(LogPotentials(np.zeros(2)), 0, np.random.default_rng(0))
     with pytest.raises(ModelTooLarge):
-        enumerated_maxima(FactorGraph([2] * 9, []), 1, np.random.default_rng(0), limits=Limits(max_configurations=511))
+        enumerated_maxima(
+            FactorGraph([2] * 9, []), 1, np.random.default_rng(0), limits=HashLimits(max_configurations=511)
+        )
     with pytest.raises(NoConfiguration):
         enumerated_maxima(LogPotentials(np.full(3, -np.inf)), 1, np.random.default_rng(0))
     assert [bits_of(n) for n in (1, 2, 3, 4, 5)] == [1, 1, 2, 2, 3]

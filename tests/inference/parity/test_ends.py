@@ -7,7 +7,7 @@ from tests.conftest import all_states
 from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.inference.enumeration import log_partition_function
 from thesis_cli.inference.parity import ends as parity_ends
-from thesis_cli.inference.parity.constraints import Limits
+from thesis_cli.inference.parity.constraints import HashLimits
 from thesis_cli.inference.parity.ends import Ends, dense_maxima, listed_maxima, solutions
 from thesis_cli.inference.parity.frontier import Constraints, Frontier
 from thesis_cli.models.factor_graph import Factor, FactorGraph
@@ -90,7 +90,7 @@ def test_between_the_ends_maxima_are_bounded(monkeypatch):
     monkeypatch.setattr(parity_ends, "LARGEST", 4)
     monkeypatch.setattr(parity_ends, "DEEPEST", 2)
     graph = mixed()
-    found = dense_maxima(graph, 5, np.random.default_rng(3), Limits())
+    found = dense_maxima(graph, 5, np.random.default_rng(3), HashLimits())
     ends = Ends(graph, 12.0, 2**30)
     assert 0 <= ends.few < ends.many - 1 < 5
     rngs = np.random.default_rng(3).spawn(5)
@@ -107,7 +107,7 @@ def test_between_the_ends_maxima_are_bounded(monkeypatch):
 def test_the_interval_has_two_ends():
     rng = np.random.default_rng(4)
     graph = SpinGlass(rng.normal(size=(3, 4)), rng.normal(size=(3, 3)), rng.normal(size=(2, 4))).graph()
-    found = dense_maxima(graph, 15, rng, Limits(jobs=2))
+    found = dense_maxima(graph, 15, rng, HashLimits(jobs=2))
     assert found.exact.all()
     assert found.independent
     low, high = interval(found, 0.95)
@@ -117,11 +117,11 @@ def test_the_interval_has_two_ends():
 def test_refusals():
     wide = FactorGraph([2] * 60, [Factor((i, i + 1), np.zeros((2, 2))) for i in range(59)])
     with pytest.raises(ModelTooLarge, match=r"under 0 to 60 constraints, those under .. to .. are out of reach"):
-        dense_maxima(wide, 1, np.random.default_rng(0), Limits(seconds=7.0))
+        dense_maxima(wide, 1, np.random.default_rng(0), HashLimits(seconds=7.0))
     with pytest.raises(ModelTooLarge):
-        dense_maxima(FactorGraph([2] * 63, []), 1, np.random.default_rng(0), Limits(seconds=math.inf))
+        dense_maxima(FactorGraph([2] * 63, []), 1, np.random.default_rng(0), HashLimits(seconds=math.inf))
     with pytest.raises(InputError, match="number of hashes is 0"):
-        dense_maxima(mixed(), 0, np.random.default_rng(0), Limits())
+        dense_maxima(mixed(), 0, np.random.default_rng(0), HashLimits())
     never = [Factor((0, 1), np.where(np.eye(2), 0, -np.inf)), Factor((0, 1), np.where(np.eye(2), -np.inf, 0))]
     with pytest.raises(NoConfiguration):
-        dense_maxima(FactorGraph([2, 2], never), 1, np.random.default_rng(0), Limits())
+        dense_maxima(FactorGraph([2, 2], never), 1, np.random.default_rng(0), HashLimits())

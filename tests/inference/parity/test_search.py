@@ -8,7 +8,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.inference.enumeration import log_partition_function
 from thesis_cli.inference.parity import search as parity_search
 from thesis_cli.inference.parity.bands import bands, levels_near
-from thesis_cli.inference.parity.constraints import Limits
+from thesis_cli.inference.parity.constraints import HashLimits
 from thesis_cli.inference.parity.frontier import Constraints, Frontier
 from thesis_cli.inference.parity.search import extended, searched_maxima
 from thesis_cli.models.factor_graph import Factor, FactorGraph
@@ -48,7 +48,7 @@ def test_what_is_proven_is_the_maximum_of_a_pass(monkeypatch):
     monkeypatch.setattr(parity_search, "TRIED", 1)
     monkeypatch.setattr(parity_search, "_search", counted)
     graph, rng = small(), np.random.default_rng(2)
-    found = searched_maxima(graph, 6, rng, Limits())
+    found = searched_maxima(graph, 6, rng, HashLimits())
     assert found.calls == sum(problems)
     assert found.exact.all()
     assert not found.independent
@@ -58,7 +58,7 @@ def test_what_is_proven_is_the_maximum_of_a_pass(monkeypatch):
     coding = Frontier(graph)
     matrix = bands(coding.bits, 3, 4, rng)
     rights = rng.random((5, 3)) < 0.5
-    values, bounds = parity_search._search(extended(coding, matrix), rights, 10.0, Limits())
+    values, bounds = parity_search._search(extended(coding, matrix), rights, 10.0, HashLimits())
     expected = [coding.maximum(Constraints(matrix, right)) for right in rights]
     np.testing.assert_allclose(values, expected)
     np.testing.assert_array_equal(values, bounds)
@@ -73,4 +73,4 @@ def test_levels_near_the_best_are_kept():
 
 def test_no_hashes_are_refused():
     with pytest.raises(InputError, match="number of hashes is 0"):
-        searched_maxima(small(), 0, np.random.default_rng(0), Limits())
+        searched_maxima(small(), 0, np.random.default_rng(0), HashLimits())

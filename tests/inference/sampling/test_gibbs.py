@@ -10,8 +10,22 @@ from tests.tiers import examples
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
 from thesis_cli.inference.sampling import gibbs
 from thesis_cli.inference.sampling.gibbs import GibbsPath
-from thesis_cli.inference.sampling.gibbs_kernels import sweep_reference
 from thesis_cli.models.factor_graph import Factor, FactorGraph
+
+
+def sweep_reference(uses, tables, uniforms, states, entries):
+    """`sweep`, one variable of all chains at a time."""
+    rows = np.arange(len(states))
+    for p, v in enumerate(uses.variables):
+        unary = uses.unary[uses.offsets[v] : uses.offsets[v + 1]]
+        own = slice(uses.first[p], uses.first[p + 1])
+        factors, strides = uses.factors[own], uses.strides[own]
+        base = entries[:, factors] - states[:, v, None] * strides
+        logits = unary + tables[base[:, :, None] + strides[:, None] * np.arange(unary.size)].sum(axis=1)
+        sums = np.exp(logits - logits.max(axis=1, keepdims=True)).cumsum(axis=1)
+        new = (sums <= uniforms[:, p, None] * sums[:, -1:])[:, :-1].sum(axis=1)
+        entries[np.ix_(rows, factors)] = base + new[:, None] * strides
+        states[:, v] = new
 
 
 @settings(max_examples=examples(15))

@@ -9,14 +9,12 @@ from scipy.stats import mannwhitneyu
 
 from tests.privacy.release.test_record import record_of
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.query import regression
 from thesis_cli.privacy.query.query import MOST_BINS, ask
 from thesis_cli.privacy.query.weighted_sample import WeightedSample, push_forward
 from thesis_cli.privacy.release.files import Release, record_path, rows_text
 from thesis_cli.privacy.release.record import Promise
 from thesis_cli.privacy.tables.schema import Boolean, Category, Integer, Real, Schema
-from thesis_cli.studies.privacy.evaluation import push_forward_distance, squared_distance
 
 SCHEMA = Schema(
     (
@@ -352,25 +350,13 @@ def test_bad_definitions(text, message):
 
 
 def test_push_forward():
-    made, real = release(weights="simplex"), release(rows=500, seed=2)
+    made = release(weights="simplex")
     values, weights = push_forward(made, "age * `hours per week`")
     t = table(made)
     np.testing.assert_allclose(values, (t.age * t["hours per week"]).astype(float))
     assert weights is made.weights
     again, _ = push_forward(made, lambda columns: columns["age"] * columns["hours per week"])
     np.testing.assert_array_equal(values, again)
-    real_values, _ = push_forward(real, "age * `hours per week`")
-    kernel = Kernel(np.array([0.5 / 300**2]), np.zeros(0))
-    a, b = (Rows.of_reals(x[:, None]) for x in (values, real_values))
-    expected = math.sqrt(squared_distance(kernel, a, weights, b, np.full(500, 1 / 500)))
-    found = push_forward_distance(made, real.points, "age * `hours per week`", scale=300)
-    assert found == pytest.approx(expected, rel=1e-9)
-    same = push_forward_distance(release(), release().points, "age")
-    assert same < 1e-7 < push_forward_distance(release(), real.points, "age")
-    with pytest.raises(InputError, match="no value in some rows"):
-        push_forward_distance(made, real.points, "wage")
-    with pytest.raises(InputError, match="the scale of the function's values is 0"):
-        push_forward_distance(made, real.points, "3")
 
 
 # Bad queries

@@ -15,7 +15,7 @@ from thesis_cli.privacy.mechanisms.mechanism import Budget, Calibration, Noised
 from thesis_cli.privacy.release import subspace
 from thesis_cli.privacy.release.subspace import orthonormal_basis, reweighted, uniform_weights
 from thesis_cli.studies.privacy.evaluation import squared_distance
-from thesis_cli.studies.privacy.subspace_release import subspace_release
+from thesis_cli.studies.privacy.seeded import subspace_release
 
 BUDGET = Budget(0.5, 1e-6)
 CONSTRAINTS = ("raw", "l1", "simplex")

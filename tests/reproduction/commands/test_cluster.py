@@ -9,14 +9,14 @@ from tests.conftest import MODELS
 from thesis_cli.base.errors import InputError
 from thesis_cli.reproduction import slurm
 from thesis_cli.reproduction.commands import cluster
-from thesis_cli.reproduction.commands.cluster import EngineRequest, Settings, settings
+from thesis_cli.reproduction.commands.cluster import EngineRequest, JobSettings, settings
 from thesis_cli.reproduction.engines import LocalEngine, NoEngine
 from thesis_cli.reproduction.registry import Checkout
 
 
 def test_defaults():
     found = settings({})
-    assert found == Settings() == settings({}, EngineRequest())
+    assert found == JobSettings() == settings({}, EngineRequest())
     assert (found.request.minutes, found.request.memory, found.request.cores) == (30, "4G", 1)
     assert "partition" not in found.request.options()
 
@@ -36,7 +36,7 @@ def test_a_flag_of_zero_beats_the_file_too():
 
 
 def test_keys_may_have_dashes_or_underscores():
-    assert settings({"target-minutes": 2, "array_limit": 3}) == Settings(target_minutes=2, array_limit=3)
+    assert settings({"target-minutes": 2, "array_limit": 3}) == JobSettings(target_minutes=2, array_limit=3)
 
 
 def test_what_a_job_asks_for():
@@ -168,16 +168,16 @@ def test_without_submitit_the_error_says_what_to_install(cli, file, monkeypatch)
 
 
 def test_engines():
-    local = cluster.engine(EngineRequest(jobs=3), Settings(retries=5))
+    local = cluster.engine(EngineRequest(jobs=3), JobSettings(retries=5))
     assert isinstance(local, LocalEngine)
     assert (local.jobs, local.retries) == (3, 5)
-    assert isinstance(cluster.engine(EngineRequest(engine="none"), Settings()), NoEngine)
+    assert isinstance(cluster.engine(EngineRequest(engine="none"), JobSettings()), NoEngine)
 
 
 def test_an_engine_for_arrays_has_the_settings(monkeypatch):
     pytest.importorskip("submitit")
     monkeypatch.setattr(slurm.shutil, "which", lambda name: f"/usr/bin/{name}")
-    given = Settings(time=5, array_limit=4, target_minutes=2.5, retries=7, settle=9.0)
+    given = JobSettings(time=5, array_limit=4, target_minutes=2.5, retries=7, settle=9.0)
     made = cluster.engine(EngineRequest(engine="slurm", detach=True), given)
     assert (made.parallel, made.target_minutes, made.retries, made.settle, made.detach) == (4, 2.5, 7, 9.0, True)
     assert made.cluster.request.minutes == 5

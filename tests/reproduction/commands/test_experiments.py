@@ -109,7 +109,7 @@ def test_claims_and_list_as_json(cli, toy):
 
 
 def test_a_claim_that_fails_without_a_finding_is_status_1(cli, toy):
-    (toy / "experiments" / "toy.py").write_text(SOURCE.replace('finding="some finding", ', ""))
+    (toy / "experiments" / "toy.py").write_text(SOURCE.replace('finding="some finding"', 'finding=""'))
     assert cli("reproduce", "--jobs", 1).status == 1
     assert cli("claims", "--preset", "quick").status == 1
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import MODELS
 from tests.reproduction.plots.test_run import HEADING, ROW
-from thesis_cli.reproduction.commands import viewer
+from thesis_cli.reproduction.commands import plot
 from thesis_cli.reproduction.plots.run import read_run
 from thesis_cli.reproduction.report.runs import command_line, page
 
@@ -21,7 +21,7 @@ def run(tmp_path):
 
 
 def test_from_a_run_to_its_figure(cli, tmp_path, monkeypatch):
-    monkeypatch.setattr(viewer, "open_file", lambda path: f"{path.name} has no viewer")
+    monkeypatch.setattr(plot, "open_file", lambda path: f"{path.name} has no viewer")
     out = ["--out", "z.csv", "--seed", 1]
     assert cli("estimate-z", MODELS / "asia.uai", "--trick", "all", "--samples", 9, "--exact", *out).status == 0
     result = cli("plot", "z.csv", "--show")
@@ -57,20 +57,20 @@ def test_bad_input_is_one_line_and_draws_nothing(cli, run, arguments, fragments)
 
 def test_a_viewer_opens_what_there_is_a_display_for(tmp_path, monkeypatch):
     picture = tmp_path / "a b.png"
-    monkeypatch.setattr(viewer.sys, "platform", "linux")
+    monkeypatch.setattr(plot.sys, "platform", "linux")
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
-    assert viewer.open_file(picture) == "there is no display"
+    assert plot.open_file(picture) == "there is no display"
     monkeypatch.setenv("DISPLAY", ":0")
     opened = []
-    monkeypatch.setattr(viewer.shutil, "which", lambda name: None)
-    monkeypatch.setattr(viewer.webbrowser, "open", lambda address: not opened.append(address))
-    assert viewer.open_file(picture) == ""
+    monkeypatch.setattr(plot.shutil, "which", lambda name: None)
+    monkeypatch.setattr(plot.webbrowser, "open", lambda address: not opened.append(address))
+    assert plot.open_file(picture) == ""
     assert opened == [picture.resolve().as_uri()]
-    monkeypatch.setattr(viewer.webbrowser, "open", lambda address: False)
-    assert viewer.open_file(picture) == "there is no viewer"
-    monkeypatch.setattr(viewer.shutil, "which", lambda name: str(tmp_path / "missing"))
-    assert viewer.open_file(picture) == "the viewer cannot be started (No such file or directory)"
+    monkeypatch.setattr(plot.webbrowser, "open", lambda address: False)
+    assert plot.open_file(picture) == "there is no viewer"
+    monkeypatch.setattr(plot.shutil, "which", lambda name: str(tmp_path / "missing"))
+    assert plot.open_file(picture) == "the viewer cannot be started (No such file or directory)"
 
 
 def test_several_runs_are_one_page_that_needs_nothing_else(cli, run):

@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import MODELS, ROOT
 from thesis_cli.cli.app import main
 from thesis_cli.commands import map_state
-from thesis_cli.reproduction import registry, run_folder
+from thesis_cli.reproduction import registry, sweep_file
 from thesis_cli.reproduction.commands import sweep as module
 
 MODEL, OTHER = (f"MARKOV\n1\n2\n1\n1 0\n2\n{values}\n" for values in ("1 2", "2 1"))
@@ -613,7 +613,7 @@ def test_bad_sweep_files(cli, here):
 def test_a_folder_of_another_version_is_refused_by_all(cli, here):
     cli("sweep", "s.toml", "--engine", "none")
     file = here / "results/runs/s/run.json"
-    file.write_text(file.read_text().replace('"layout": 1', '"layout": 2').replace(run_folder.VERSION, "9.9"))
+    file.write_text(file.read_text().replace('"layout": 1', '"layout": 2').replace(sweep_file.VERSION, "9.9"))
     before = state(here)
     place, layouts = "results/runs/s: ", "(2, not 1)"
     for command in (["sweep", "s.toml"], ["collect", "s.toml"], ["status", "s.toml"]):

@@ -12,7 +12,7 @@ from thesis_cli.base.figures import style
 from thesis_cli.commands.core import registry
 from thesis_cli.commands.figures.bounds import couplings_figure
 from thesis_cli.commands.ln_z.entropies import curve_orders
-from thesis_cli.reproduction.plots import draw, estimates, kinds
+from thesis_cli.reproduction.plots import estimates, kinds
 from thesis_cli.reproduction.plots.run import read_run
 
 UPPER = "m,1,4,0,4,4,ln Z,upper bound,1,0,TRW,there,0\n"
@@ -173,10 +173,10 @@ def test_tables_that_do_not_fit_are_refused_in_one_line(axes, command, text, pro
 
 def test_a_figure_is_replaced_only_if_plot_drew_it_from_this_table(table):  # noqa: F811
     path = table(HEADING + ROW)
-    assert draw.check_figure(path, None, False) == path.with_suffix(".png")
-    path.with_suffix(".pdf").write_bytes(draw.mark(path).encode())
-    assert draw.check_figure(path, None, False)
+    assert kinds.check_figure(path, None, False) == path.with_suffix(".png")
+    path.with_suffix(".pdf").write_bytes(kinds.mark(path).encode())
+    assert kinds.check_figure(path, None, False)
     path.with_suffix(".png").write_bytes(b"another")
     with pytest.raises(InputError, match=r"was not drawn by plot from run\.csv"):
-        draw.check_figure(path, None, False)
-    assert draw.check_figure(path, None, True)
+        kinds.check_figure(path, None, False)
+    assert kinds.check_figure(path, None, True)

@@ -8,7 +8,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.figures import style
 from thesis_cli.reproduction.plots import sweeps
 from thesis_cli.reproduction.plots.run import read_run
-from thesis_cli.reproduction.plots.sweeps import Chosen, sweep
+from thesis_cli.reproduction.plots.sweeps import ChosenColumns, sweep
 
 SWEEP = {"command": "spin-glass", "task_file": "tasks.json"}
 
@@ -30,7 +30,7 @@ def drawn(table):  # noqa: F811
 
     def draw(text=TABLE, record=SWEEP, **chosen):
         with style():
-            figure = sweep(read_run(table(text, record)), Chosen(**chosen))
+            figure = sweep(read_run(table(text, record)), ChosenColumns(**chosen))
         return {axes.get_title(): axes for axes in figure.axes}
 
     return draw

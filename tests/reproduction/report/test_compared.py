@@ -7,8 +7,7 @@ import pytest
 from tests.reproduction.report.conftest import CLAIM, HEADING, ROWS, TABLE, picture, write_results
 from thesis_cli.base.errors import InputError
 from thesis_cli.reproduction.comparison import Cell
-from thesis_cli.reproduction.report.compare_page import page
-from thesis_cli.reproduction.report.compared import compare_folders, share
+from thesis_cli.reproduction.report.compared import compare_folders, comparison_page, share
 
 EQUAL = TABLE.replace("0.5,1", "0.5001,7")
 OTHER = TABLE.replace("0.5", "0.6")
@@ -27,8 +26,8 @@ def test_a_copy_is_identical(toy, other):
     found = compare_folders(toy, "paper", other)
     assert found.counts == {"identical": 2, "equal": 0, "differs": 0, "not compared": 0}
     assert (found.changes, found.claims, found.faults, found.names) == ([], 3, [], ("results", str(other)))
-    assert "<img" not in page(found)
-    assert "Identical, with the same figures and verdicts: one, two" in page(found)
+    assert "<img" not in comparison_page(found)
+    assert "Identical, with the same figures and verdicts: one, two" in comparison_page(found)
 
 
 def test_tolerances_of_the_experiment_decide_and_the_largest_difference_is_shown(toy, other):
@@ -39,7 +38,7 @@ def test_tolerances_of_the_experiment_decide_and_the_largest_difference_is_shown
     assert (one.outcome, one.largest[0]) == ("equal", Cell("x", 1, "0.5", "0.5001"))
     assert one.largest[1] == pytest.approx(0.0001 / 0.5001)
     assert (two.outcome, two.text) == ("differs", "differs in 1 cell (largest: x, row 1: 0.5, now 0.6)")
-    text = page(compare_folders(toy, "paper", other))
+    text = comparison_page(compare_folders(toy, "paper", other))
     assert text.count("<img") == 2
     assert 'alt="Figure of two in results' in text
 
@@ -56,7 +55,7 @@ def test_another_figure_is_shown_beside_the_one_that_stands(toy, other):
     assert (found.outcome, found.seen, found.shows_figures) == ("identical", "100.00% of the pixels", True)
     (other / "two.png").unlink()
     assert pairs(toy, other)["two"].seen == "only one of the folders has it"
-    assert "no figure" in page(compare_folders(toy, "paper", other))
+    assert "no figure" in comparison_page(compare_folders(toy, "paper", other))
 
 
 def test_claims_with_another_verdict(toy, other):
@@ -73,7 +72,7 @@ def test_claims_with_another_verdict(toy, other):
         ("new", "none", "holds"),
     ]
     assert found.claims == 2
-    assert "the mean is 1" in page(found)
+    assert "the mean is 1" in comparison_page(found)
 
 
 def test_without_a_table_of_claims_the_tables_are_judged(toy, other):
@@ -111,7 +110,7 @@ def test_tables_that_are_missing_or_damaged_are_not_compared(toy, other, damage,
     (one, two) = found.pairs
     assert (one.outcome, one.text, one.changes, two.outcome) == ("not compared", text.format(other), (), "identical")
     assert bool(found.faults) == (damage is not None)
-    assert text.format(other) in page(found)
+    assert text.format(other) in comparison_page(found)
 
 
 def test_other_columns_are_in_words(toy, other):

@@ -7,7 +7,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.reproduction.report.conftest import CLAIM, HEADING, ROWS, picture
 from thesis_cli.base.errors import InputError
-from thesis_cli.reproduction.digests import was_changed
+from thesis_cli.reproduction.publication import was_changed
 from thesis_cli.reproduction.report.contents import gather
 from thesis_cli.reproduction.report.page import page
 

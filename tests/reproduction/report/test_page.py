@@ -10,8 +10,7 @@ from PIL import Image
 
 from tests.reproduction.report.conftest import CLAIM, HEADING, ROWS, picture
 from thesis_cli.reproduction.report.contents import gather
-from thesis_cli.reproduction.report.page import data_uri, page
-from thesis_cli.reproduction.report.same_page import page_change
+from thesis_cli.reproduction.report.page import data_uri, page, page_change
 
 
 class Tags(html.parser.HTMLParser):

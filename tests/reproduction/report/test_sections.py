@@ -3,10 +3,10 @@
 import pytest
 
 from thesis_cli.reproduction import coverage
-from thesis_cli.reproduction.report.sections import ORIGINS, SECTIONS, Sections
+from thesis_cli.reproduction.report.files import ORIGINS, SECTIONS, Sections
 
 KNOWN = coverage.Coverage(
-    coverage.ROOT, {}, (coverage.Entry("thesis", "Proposition 12", "4.3.1", "", (), (), "", ""),), ()
+    coverage.ROOT, {}, (coverage.NumberedStatement("thesis", "Proposition 12", "4.3.1", "", (), (), "", ""),), ()
 )
 
 

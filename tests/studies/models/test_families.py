@@ -10,8 +10,21 @@ from thesis_cli.inference.elimination.elimination import Elimination
 from thesis_cli.inference.enumeration import log_partition_function
 from thesis_cli.models.evidence import condition
 from thesis_cli.models.files import load_model
-from thesis_cli.studies.models import causal_networks, families, logical_networks, pairwise_networks
-from thesis_cli.studies.models.network import BayesianNetwork
+from thesis_cli.studies.models import families, logical_networks
+from thesis_cli.studies.models.network import (
+    BayesianNetwork,
+    _noisy_or,
+    _noisy_or_chain,
+    bipartite,
+    circuit,
+    deterministic_grid,
+    diagnosis,
+    grid,
+    multiplier,
+    pedigree,
+    regular,
+    torus,
+)
 
 
 def drawn(generator, *arguments):
@@ -27,10 +40,10 @@ def possible(graph):
 @pytest.mark.parametrize(
     ("generator", "arguments"),
     [
-        (causal_networks.deterministic_grid, (3, 0.5)),
-        (causal_networks.circuit, (4, 10, 6)),
-        (causal_networks.diagnosis, (4, 5, 2)),
-        (causal_networks.pedigree, (2, 1, 1, 3, 0.5)),
+        (deterministic_grid, (3, 0.5)),
+        (circuit, (4, 10, 6)),
+        (diagnosis, (4, 5, 2)),
+        (pedigree, (2, 1, 1, 3, 0.5)),
     ],
 )
 def test_a_causal_network_is_normalised_and_its_evidence_is_possible(generator, arguments):
@@ -42,7 +55,7 @@ def test_a_causal_network_is_normalised_and_its_evidence_is_possible(generator, 
 
 def test_a_chain_is_the_table_of_a_noisy_or():
     found = []
-    for add in (causal_networks._noisy_or, causal_networks._noisy_or_chain):
+    for add in (_noisy_or, _noisy_or_chain):
         net = BayesianNetwork(np.random.default_rng(0))
         parents = [net.add([], [1 - p, p]) for p in (0.1, 0.3, 0.6)]
         finding = add(net, parents, np.array([0.2, 0.5, 0.9]), 0.05)
@@ -52,7 +65,7 @@ def test_a_chain_is_the_table_of_a_noisy_or():
 
 
 def test_a_circuit_counts_the_inputs_that_give_its_outputs():
-    network = drawn(causal_networks.circuit, 5, 9, 6)
+    network = drawn(circuit, 5, 9, 6)
     parents = {i for factor in network.graph.factors for i in factor.scope[1:]}
     assert set(network.evidence) == set(range(5, 14)) - parents
     inputs = 2**5 * math.exp(log_partition_function(network.conditioned()))
@@ -62,7 +75,7 @@ def test_a_circuit_counts_the_inputs_that_give_its_outputs():
 
 def test_a_multiplier_multiplies():
     """Over 4^bits, Z is the number of pairs that have the observed product."""
-    conditioned = drawn(causal_networks.multiplier, 3).conditioned()
+    conditioned = drawn(multiplier, 3).conditioned()
     product = sum(bit << k for k, bit in enumerate(conditioned.observed.values()))
     pairs = sum(a * b == product for a in range(8) for b in range(8))
     assert 64 * math.exp(Elimination(conditioned).log_partition_function()) == pytest.approx(pairs)
@@ -70,7 +83,7 @@ def test_a_multiplier_multiplies():
 
 def test_a_child_has_what_the_selector_says():
     """One locus, two founders, one child: a selector says which allele a parent passes on."""
-    graph = drawn(causal_networks.pedigree, 2, 1, 1, 2, 0.5).graph
+    graph = drawn(pedigree, 2, 1, 1, 2, 0.5).graph
     rows = possible(graph)
     assert len(rows) == 2**6
     inherited = [factor.scope for factor in graph.factors if len(factor.scope) == 4]
@@ -129,13 +142,13 @@ def test_3_sat_has_its_clauses_and_a_solution():
 
 
 def test_the_shapes_of_pairwise_models():
-    scopes = [f.scope for f in drawn(pairwise_networks.regular, 10, 3, 4, 1.0).graph.factors if len(f.scope) == 2]
+    scopes = [f.scope for f in drawn(regular, 10, 3, 4, 1.0).graph.factors if len(f.scope) == 2]
     assert len(set(scopes)) == 15
     assert np.bincount(np.ravel(scopes)).tolist() == [3] * 10
-    scopes = [f.scope for f in drawn(pairwise_networks.torus, 4, 1.0).graph.factors if len(f.scope) == 2]
+    scopes = [f.scope for f in drawn(torus, 4, 1.0).graph.factors if len(f.scope) == 2]
     assert np.bincount(np.ravel(scopes)).tolist() == [4] * 16
-    assert len(drawn(pairwise_networks.bipartite, 3, 5, 1.0).graph.factors) == 8 + 15
-    assert len(drawn(pairwise_networks.grid, 4, 1.0, "mixed").graph.factors) == 16 + 24
+    assert len(drawn(bipartite, 3, 5, 1.0).graph.factors) == 8 + 15
+    assert len(drawn(grid, 4, 1.0, "mixed").graph.factors) == 16 + 24
 
 
 def test_files_hold_the_networks(tmp_path, monkeypatch, capsys):

@@ -8,8 +8,8 @@ import pytest
 from thesis_cli.perturbation.noise import gumbel
 from thesis_cli.studies.perturbation import concentration as bounds
 from thesis_cli.studies.perturbation import poincare
-from thesis_cli.studies.perturbation.deviations import tail_bound
-from thesis_cli.studies.perturbation.proof_steps import EDGE, proof_steps, quotient
+from thesis_cli.studies.perturbation.concentration import EDGE, proof_steps, quotient
+from thesis_cli.studies.perturbation.sample_means import tail_bound
 
 GUMBEL = poincare.measures()["Gumbel"]
 T = GUMBEL.nodes - np.euler_gamma  # of mean 0

@@ -8,7 +8,7 @@ import pytest
 from thesis_cli.inference.graph_cut.graph_cut import GraphCut
 from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.perturbation.noise import gumbel
-from thesis_cli.studies.perturbation.deviations import (
+from thesis_cli.studies.perturbation.sample_means import (
     EXPONENTIAL,
     NORMAL,
     decay,

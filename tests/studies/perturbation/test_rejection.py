@@ -9,7 +9,7 @@ from thesis_cli.base.errors import InputError, NoConfiguration, WorkFailed
 from thesis_cli.models.quadrature import integrate
 from thesis_cli.models.targets import published_regression
 from thesis_cli.perturbation.a_star.a_star import a_star
-from thesis_cli.studies.perturbation.rejection import rejection
+from thesis_cli.studies.perturbation.sampler_costs import rejection
 
 
 @pytest.mark.parametrize("adaptive", [True, False])

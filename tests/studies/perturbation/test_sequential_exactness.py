@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from thesis_cli.studies.perturbation.sequential_exactness import one_factor, total_variation, without_drawing
+from thesis_cli.studies.perturbation.sequential_paths import one_factor, total_variation, without_drawing
 
 PHI = 0.3 * np.random.default_rng(0).standard_normal((2, 3, 2))
 

@@ -4,8 +4,7 @@ from scipy.special import logsumexp
 
 from thesis_cli.inference.grid.grid import GridTransfer
 from thesis_cli.models.spin_glass import random_spin_glass
-from thesis_cli.studies.perturbation.sequential_exactness import without_drawing
-from thesis_cli.studies.perturbation.sequential_paths import paths
+from thesis_cli.studies.perturbation.sequential_paths import paths, without_drawing
 
 REPEATS = 60
 

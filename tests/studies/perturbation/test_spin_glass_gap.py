@@ -5,8 +5,7 @@ import pytest
 
 from thesis_cli.inference.grid.grid import GridTransfer
 from thesis_cli.perturbation.low_rank.low_rank import low_rank_maxima
-from thesis_cli.studies.perturbation.growth import bulk, misfit, power_law
-from thesis_cli.studies.perturbation.spin_glass_gap import controlled_mean, gap
+from thesis_cli.studies.perturbation.spin_glass_gap import bulk, controlled_mean, gap, misfit, power_law
 
 
 @pytest.mark.parametrize(("kind", "size"), [("attractive", 5), ("mixed", 5), ("attractive", 12), ("mixed", 12)])

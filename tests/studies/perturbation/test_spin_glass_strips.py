@@ -3,8 +3,7 @@ import pytest
 
 from thesis_cli.inference.grid.grid import GridTransfer
 from thesis_cli.models.spin_glass import random_spin_glass
-from thesis_cli.studies.perturbation.perturbed_glass import PerturbedGlass
-from thesis_cli.studies.perturbation.spin_glass_strips import Strips, energy
+from thesis_cli.studies.perturbation.spin_glass_strips import PerturbedGlass, Strips, energy
 
 KINDS = ["attractive", "mixed"]
 

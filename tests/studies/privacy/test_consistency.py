@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from thesis_cli.studies.privacy import consistency
-from thesis_cli.studies.privacy.consistency import GRID, LINE, Release, errors, releases, shares
+from thesis_cli.studies.privacy.consistency import GRID, LINE, WeightedPoints, errors, releases, shares
 
 
 def test_the_population_is_a_distribution() -> None:
@@ -20,7 +20,7 @@ def test_a_release_of_the_population_has_no_error(monkeypatch: pytest.MonkeyPatc
     probabilities = shares(np.random.default_rng(1))
 
     def exact(of, rows, rng):
-        return {name: Release(GRID, of) for name in ("Algorithm 2", "C = 1", "C = 2", "Algorithm 3")}, 0.0
+        return {name: WeightedPoints(GRID, of) for name in ("Algorithm 2", "C = 1", "C = 2", "Algorithm 3")}, 0.0
 
     monkeypatch.setattr(consistency, "releases", exact)
     found = errors(10**12, np.random.default_rng(1))

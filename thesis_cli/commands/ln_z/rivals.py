@@ -315,10 +315,10 @@ def rival(name: str, model: Model, options: RivalOptions, progress: Progress) ->
 def _wish(model: Model, options: RivalOptions, progress: Progress) -> Portfolio:
     import numpy as np
 
-    from thesis_cli.inference.parity.constraints import Limits, bits_of
+    from thesis_cli.inference.parity.constraints import HashLimits, bits_of
     from thesis_cli.perturbation.wish import sufficient_samples, wish
 
-    limits = Limits(seconds=options.seconds, memory=options.memory, jobs=options.jobs)
+    limits = HashLimits(seconds=options.seconds, memory=options.memory, jobs=options.jobs)
     if options.max_configurations is not None:
         limits = limits._replace(max_configurations=options.max_configurations)
     seed = np.random.SeedSequence(options.seed)

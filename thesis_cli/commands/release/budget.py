@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from thesis_cli.base.errors import InputError, WorkFailed, describe
 from thesis_cli.base.wording import without_secrets
-from thesis_cli.commands.core.kept import holds_release, unfinished
+from thesis_cli.commands.core.overwrite import holds_release, unfinished
 
 if TYPE_CHECKING:
     from thesis_cli.privacy.accounting.ledger import Total

@@ -17,7 +17,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_writable
 from thesis_cli.base.locks import locked
 from thesis_cli.commands.core.fields import files_named
-from thesis_cli.commands.core.kept import PLACEHOLDER, check_overwritten, holds_release, unfinished
+from thesis_cli.commands.core.overwrite import PLACEHOLDER, check_overwritten, holds_release, unfinished
 from thesis_cli.commands.release.budget import resolved_file
 
 if TYPE_CHECKING:

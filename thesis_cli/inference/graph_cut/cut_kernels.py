@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SOURCE, SINK = 1, 2
 """Trees; 0 is neither."""
 ROOT, FREE, ORPHAN = -1, -2, -3
-"""What `parent` says of a node without one: joined to a terminal, in no tree, to be adopted."""
+"""Values of `parent` for a node without one: joined to a terminal, in no tree, to be adopted."""
 FIRST, LAST, CLOCK, TAKEN, LOST = range(5)
 """Counters of a forest: ends of the queue of active nodes, time, orphans adopted and lost."""
 FAR = 2**30
@@ -191,7 +191,7 @@ def minimum_cuts(arcs: Arcs, base: Floats, residual: Floats, f: Forest, excess: 
     Parameters
     ----------
     base : capacities of the arcs, those of an edge and of its reverse beside each other.
-    residual : as many, overwritten.
+    residual : scratch of the same shape.
     excess : capacity from the source, to the sink if negative, a row for each cut; overwritten.
     labels : 1 where the sink can be reached in the end, 0 elsewhere; as `excess`.
     """

@@ -76,10 +76,10 @@ class Grid(NamedTuple):
     Attributes
     ----------
     rows, columns : those of the grid.
-    words, stride : of a row: words, and sites with those of the padding, of which a row has one at
+    words, stride : sizes of a row: words, and sites with those of the padding, of which a row has one at
         least.
-    sites : of each node, shape (nodes,).
-    steps : to the neighbours on the right, on the left, below and above.
+    sites : site of each node, shape (nodes,).
+    steps : offsets of the neighbours on the right, on the left, below and above.
     base : capacities of the arcs to them, shape (sites, 4); one more row than the grid has.
     """
 
@@ -93,7 +93,7 @@ class Grid(NamedTuple):
 
 
 class Sheet(NamedTuple):
-    """What `cut_grid_kernels` keeps for each site, or as a set of sites, a row of words each.
+    """State of `cut_grid_kernels` for each site, or as a set of sites, a row of words each.
 
     Attributes
     ----------
@@ -200,7 +200,7 @@ class Network:
 
         Parameters
         ----------
-        costs : of label 1 over label 0, finite, shape (batch, nodes).
+        costs : cost of label 1 over label 0, finite, shape (batch, nodes).
 
         Returns
         -------
@@ -225,11 +225,11 @@ class Network:
 
         Parameters
         ----------
-        costs : of label 1 over label 0, finite, shape (nodes,).
+        costs : cost of label 1 over label 0, finite, shape (nodes,).
 
         Returns
         -------
-        cost : of the labelling, with its arcs; of label 0 of a node none.
+        cost : cost of the labelling with its arcs; label 0 of a node costs nothing.
         labels : 1 where every labelling of that cost has a 1, shape (nodes,).
         """
         labels = self.labels(costs[None])[0] == 1

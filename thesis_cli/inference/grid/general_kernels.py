@@ -44,8 +44,8 @@ def maximise_general(unary: Floats, right: Floats, down: Floats, width: int, val
     """Grids of sites with any one number of states, some log-potentials -inf.
 
     unary : shape (blocks, rows * width, states, lanes).
-    right : of the left neighbour's state and one's own, shape (rows * width, states, states).
-    down : of the upper neighbour's state and one's own, likewise.
+    right : log-potentials by the left neighbour's state and one's own, shape (rows * width, states, states).
+    down : log-potentials by the upper neighbour's state and one's own, likewise.
     values, states : written, shapes (blocks, lanes) and (blocks, rows * width, lanes).
     """
     blocks, sites, count, lanes = unary.shape

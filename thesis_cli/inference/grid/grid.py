@@ -26,10 +26,8 @@ from thesis_cli.models.factor_graph import FactorGraph
 
 SIDE_BY_SIDE = 2**22
 """Bytes of tables up to which problems are solved side by side: those of caches."""
-
 PAIR_ROOM = 40
 """Bytes for each entry of the tables of pairs while they are read."""
-
 BATCH = 2**16
 """Numbers of noise in one call of a kernel, which stay in a cache."""
 
@@ -137,9 +135,7 @@ class GridTransfer:
         return values.reshape(-1)[:batch], states.swapaxes(1, 2).reshape(blocks * lanes, -1)[:batch]
 
     def log_partition_function(self) -> float:
-        """Exact ln Z in nats, of a grid that is `summable`; `-inf` when no configuration is
-        possible.
-        """
+        """Exact ln Z in nats, of a grid that is `summable`; `-inf` when no configuration is possible."""
         return self._sums.log_partition_function()
 
     def marginals(self) -> tuple[float, Floats]:

@@ -27,7 +27,6 @@ from thesis_cli.base.compiled import ZERO, helper, kernel
 
 WIDE = 8
 """Numbers in a vector: those of three binary columns."""
-
 _DOUBLE, _LONG, _INT = ir.DoubleType(), ir.IntType(64), ir.IntType(32)
 _VECTOR, _WEIGHTS = ir.VectorType(_DOUBLE, WIDE), ir.VectorType(_DOUBLE, 4)
 _FUSE = ("contract",)
@@ -39,7 +38,7 @@ class _Code:
 
     Parameters
     ----------
-    context, builder, signature, arguments : as numba hands them to an intrinsic.
+    context, builder, signature, arguments : the arguments that numba hands to an intrinsic.
     largest : maxima and sums instead of sums and products.
     """
 
@@ -157,8 +156,7 @@ def _replace_columns(largest: bool, within: int, beyond: int, *, many: bool = Fa
 
 def _folding(*, many: bool) -> Any:
     """An intrinsic that maximises the sum of a table and of what state 1 gains over three columns,
-    for a vector of states below or of problems.
-    """
+    for a vector of states below or of problems."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         table, start, step, extra, column, folded, to = arguments
@@ -188,7 +186,7 @@ def _group(largest: bool, *, many: bool = False) -> Any:
         """Replace three columns.
 
         site : row of `weights` of the first of them.
-        start : of eight runs of `step` entries each.
+        start : first entry of eight runs of `step` entries each.
         first, last : slice of the first half of a run, of which the second half follows suit.
         """
         for left in range(2):
@@ -263,7 +261,7 @@ def sum_row(source: Floats, target: Floats, weights: Floats, width: int, whole: 
 
     source, target : the table, and where the new one is written; may be the same. Of fewer columns
         than three, copies follow each other to make up eight numbers.
-    weights : of each site g and h beside state 0, then beside state 1, shape (width, 4).
+    weights : g and h of each site beside state 0, then beside state 1, shape (width, 4).
     whole : replace the last three columns in a slice of the runs (see `_group`). Otherwise replace
         all (of up to seven) or all but these in the entries from `first` to `last`.
     """

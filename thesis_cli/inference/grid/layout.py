@@ -18,7 +18,7 @@ class Gains(NamedTuple):
     Attributes
     ----------
     base : log-potential of all states 0.
-    gain : of state 1 of each site, shape (sites,); may be -inf.
+    gain : gain of state 1 of each site, shape (sites,); may be -inf.
     right, down : interactions of a site with its left and with its upper neighbour, both in state
         1, shape (sites,); may be -inf.
     """
@@ -121,9 +121,7 @@ def slots(form: Pairwise, variables: Ints, count: int) -> Ints:
 
 
 def tables(form: Pairwise, variables: Ints, width: int, count: int) -> tuple[Floats, Floats]:
-    """Log-potentials of each site with its left and with its upper neighbour, shapes (sites, count,
-    count).
-    """
+    """Log-potentials of each site with its left and with its upper neighbour, shapes (sites, count, count)."""
     right, down = np.zeros((2, len(variables), count, count))
     site = np.empty(len(form.cardinalities), np.int64)
     site[variables[variables >= 0]] = np.flatnonzero(variables >= 0)
@@ -135,9 +133,7 @@ def tables(form: Pairwise, variables: Ints, width: int, count: int) -> tuple[Flo
 
 
 def gains(unary: Floats, right: Floats, down: Floats, width: int) -> Gains | None:
-    """The tables of binary sites as gains; None if a pair with a state 0 is impossible, or a state
-    0.
-    """
+    """The tables of binary sites as gains; None if a pair with a state 0 is impossible, or a state 0."""
     if unary.shape[1] != 2 or not all(
         np.isfinite(entries).all() for entries in (unary[:, 0], right[:, 0], right[:, 1, 0], down[:, 0], down[:, 1, 0])
     ):

@@ -17,20 +17,14 @@ from thesis_cli.inference.grid.layout import Gains
 
 LARGEST_RANGE = 600.0
 """Largest difference in nats that the rest of the grid can make between boundaries if sums must not
-underflow; also how far a table may grow between two scalings.
-"""
-
+underflow; also how far a table may grow between two scalings."""
 SLACK = 80.0
 """How far the maximum of a table may shrink between two scalings, nats: exp(-LARGEST_RANGE - SLACK)
-is a normal number.
-"""
-
+is a normal number."""
 CACHED = 2**22
 """Entries of the largest table that may stay in a cache."""
-
 JOINT_STATES = 64
 """States of the columns that one matrix replaces."""
-
 LONG = 4096
 """Entries of a run from which a factor that is the same along it need not be written out."""
 
@@ -75,7 +69,7 @@ class Steps(Protocol):
 
         Returns
         -------
-        exponent : of the power of 2 by which the sums are divided.
+        exponent : exponent of the power of 2 by which the sums are divided.
         """
         ...
 
@@ -234,8 +228,7 @@ class GeneralSteps:
 
     def _factor(self, own: int, first: int, last: int) -> Floats:
         """Weights of the columns' sites and of their pairs in a row, by their states and that of
-        the neighbour on the left, shape (joint states, count).
-        """
+        the neighbour on the left, shape (joint states, count)."""
         found = np.ones((1, self._count))
         for column in range(first, last):
             t = own * self._width + column

@@ -18,23 +18,18 @@ from thesis_cli.models.factor_graph import FactorGraph
 
 WIDTHS = 10, 12, 14
 """Rows of a strip in one cut after another."""
-
 ROUNDS = 20
 """Rounds of search before the first cut."""
-
 PATIENCE, PROGRESS = 10, 0.15
-"""A bound stalls if it falls in so many iterations by at most this share of what it is above the
-value."""
-
+"""A bound stalls if it falls in so many iterations by at most this share of what it is above the value."""
 LENGTH, FAILURES, SHORTER = 1.5, 3, 0.7
 """First steps as a multiple of Polyak's, consecutive steps that do not lower the bound, and by how
 much the next are shorter then."""
-
 SECONDS_AN_ENTRY = 2e-10
 """Time of an iteration for each site and each state of a strip's boundary, as measured."""
 
 
-class _Cut(NamedTuple):
+class _StripCut(NamedTuple):
     """A grid in strips of `width` rows, of which neighbours share a row; a site is a column of a
     strip's sites from the top, then the next column.
 
@@ -54,7 +49,7 @@ class _Cut(NamedTuple):
     share: Floats
 
     @classmethod
-    def of(cls, right: Floats, down: Floats, width: int) -> _Cut:
+    def of(cls, right: Floats, down: Floats, width: int) -> _StripCut:
         """The cut of a grid into as few strips of at most `width` rows as there can be.
 
         Parameters
@@ -219,7 +214,7 @@ class GridStrips:
         grid = np.zeros(self._right.size + 1)
         for width in self._widths:
             grid[self._sites] = h
-            strips, earlier = _Strips(_Cut.of(self._right, self._down, width), grid), np.inf
+            strips, earlier = _Strips(_StripCut.of(self._right, self._down, width), grid), np.inf
             for iteration in range(1, self._max_iterations + 1):
                 if total and left < strips.seconds:
                     return climb.best, bound, total
@@ -250,7 +245,7 @@ class _Strips:
     seconds : predicted, of an iteration.
     """
 
-    def __init__(self, cut: _Cut, grid: Floats) -> None:
+    def __init__(self, cut: _StripCut, grid: Floats) -> None:
         self._cut = cut
         self._fields, self._across = grid[cut.sites] * cut.share, cut.across.copy()
         self._length, self._failures, self._bound = LENGTH, 0, np.inf

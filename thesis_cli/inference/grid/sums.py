@@ -20,7 +20,6 @@ from thesis_cli.inference.grid.steps import LARGEST_RANGE, Steps, scale
 
 THREADED = 2**17
 """Entries of a table from which threads share it."""
-
 DRAWN = 256
 """Samples that are drawn together."""
 
@@ -30,7 +29,7 @@ class GridSums:
 
     Parameters
     ----------
-    steps : from row to row.
+    steps : sums from one row to the next.
     slots : where the states of each site are in a vector of all states, shape (sites, count).
     width, jobs : columns, and threads.
     constant : nats, to be added to ln Z, without what `steps` divides by.
@@ -160,7 +159,7 @@ class GridSums:
 
         Returns
         -------
-        exponent : of the power of 2 by which the last table was divided.
+        exponent : exponent of the power of 2 by which the last table was divided.
         """
         exponent, grown = 0, 0.0
         for row in range(first, last):

@@ -117,7 +117,7 @@ class Fields(NamedTuple):
     low, high : where the two states of each variable lie among the unary log-potentials; equal for
         a variable with one state, shape (n,).
     tables : log-potentials of each edge with axes (earlier, later), shape (E, 2, 2).
-    fields : what the tables add to h at each place, shape (n,).
+    fields : contribution of the tables to h at each place, shape (n,).
     base : log-potential that does not depend on the states.
     """
 

@@ -74,7 +74,7 @@ class TRWS:
         scope.
     tolerance : a row is certified, that is, optimal within this tolerance, when
         bound - value <= tolerance max(1, |bound|).
-    progress : in [0, 1). A bound has stalled if it fell in `patience` iterations by at most this
+    progress : threshold in [0, 1). A bound has stalled if it fell in `patience` iterations by at most this
         share of bound - value, or by at most the tolerance. With 0, bounds run to their limit.
     patience : number of iterations between two such checks.
     max_iterations : largest number of iterations, and of rounds of search, for each row, 1 or more.

@@ -14,15 +14,13 @@ from thesis_cli.base.errors import NoConfiguration, OutOfTime
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.inference.mini_bucket.kernels import gather, spread
 from thesis_cli.inference.mini_bucket.passes import Passes
-from thesis_cli.inference.mini_bucket.plan import Plan, Planner, Scope
+from thesis_cli.inference.mini_bucket.plan import MiniBucketPlan, Planner, Scope
 from thesis_cli.models.factor_graph import FactorGraph
 
 WORK = 2**21
 """Entries of all clusters, by default."""
-
 SWEEPS = 200
 """Most sweeps."""
-
 LEAST = 1e-300
 """Least belief, relative to the largest, whose logarithm is taken."""
 
@@ -33,7 +31,7 @@ class JunctionGraphResult:
 
     Attributes
     ----------
-    value : in nats.
+    value : approximation of ln Z, nats.
     converged : whether the messages reached a fixed point.
     exact : whether the clusters form a junction tree, so that `value` is ln Z up to rounding.
     sweeps : number of sweeps.
@@ -105,7 +103,7 @@ def _possible(log_z: float) -> float:
     return log_z
 
 
-def _plan(planner: Planner, memory: int, deadline: float | None) -> Plan:
+def _plan(planner: Planner, memory: int, deadline: float | None) -> MiniBucketPlan:
     """The largest clusters within the memory and, at 10 million entries a second, a fifth of the time
     for 20 sweeps, or `WORK`."""
     most = WORK if deadline is None else 1e5 * (deadline - time.monotonic())
@@ -120,8 +118,7 @@ def _plan(planner: Planner, memory: int, deadline: float | None) -> Plan:
 
 
 class _Edge:
-    """A separator between two clusters, with the message in each direction: out of `ends[0]`, then out
-    of `ends[1]`."""
+    """A separator between two clusters, with the message in each direction: out of `ends[0]`, then out of `ends[1]`."""
 
     def __init__(self, a: int, b: int, scope: Scope, size: int) -> None:
         self.ends, self.scope = (a, b), scope
@@ -135,7 +132,7 @@ class _Edge:
 class _Propagation:
     """Sum-product on the join graph of a plan."""
 
-    def __init__(self, plan: Plan, deadline: float | None) -> None:
+    def __init__(self, plan: MiniBucketPlan, deadline: float | None) -> None:
         self._plan, self._deadline = plan, deadline
         sizes = {i: k for node in plan.nodes for i, k in zip(node.scope, node.shape, strict=True)}
         self._edges: list[_Edge] = []
@@ -163,9 +160,7 @@ class _Propagation:
         return change
 
     def _belief(self, j: int) -> tuple[Floats, float, Floats]:
-        """exp of the potential and messages of a cluster less their largest, this, and 1 for each
-        possible entry.
-        """
+        """exp of the potential and messages of a cluster less their largest, this, and 1 for each possible entry."""
         plan, node = self._plan, self._plan.nodes[j]
         table = self._scratch[: node.size]
         table.fill(0.0)

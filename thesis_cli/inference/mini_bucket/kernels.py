@@ -36,7 +36,7 @@ class Proposal(NamedTuple):
 
     Attributes
     ----------
-    variables : in the order in which they are drawn, shape (n,).
+    variables : variables in the order in which they are drawn, shape (n,).
     states : number of states of each, in the same order.
     first : mini-buckets first[i]:first[i + 1] belong to the variable drawn at i, shape (n + 1,).
     weights : Holder weight of each mini-bucket.

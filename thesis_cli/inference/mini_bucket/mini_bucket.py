@@ -10,30 +10,23 @@ from dataclasses import dataclass
 from thesis_cli.base.arrays import Ints
 from thesis_cli.base.errors import NoConfiguration, OutOfTime
 from thesis_cli.base.memory import DEFAULT_MEMORY
-from thesis_cli.inference.mini_bucket.passes import Passes, Side, State
-from thesis_cli.inference.mini_bucket.plan import Plan, Planner
+from thesis_cli.inference.mini_bucket.passes import BoundParameters, Passes, Side
+from thesis_cli.inference.mini_bucket.plan import MiniBucketPlan, Planner
 from thesis_cli.inference.mini_bucket.sampler import possible_states
 from thesis_cli.models.factor_graph import FactorGraph
 
 FIRST, FACTOR = 2.0**8, 4.0
 """Largest table of the first stage, in entries, and by how much limits grow that are tried next."""
-
 PASSES = 20
 """Most passes of a stage."""
-
 FEWEST = 5
 """Passes that must fit into the time that is left for a stage to begin."""
-
 WORK = 2**24
 """Work of a pass without a deadline; see `_work`."""
-
 GAIN = 1e-3
 """A stage ends when a pass gains less than this share of what all passes of it have gained."""
-
-
 RESERVE = 0.1
 """Share of the time that is kept for what no deadline interrupts."""
-
 SEARCH, SEARCH_SHARE = 10.0, 0.3
 """Most seconds, and most of the time, of the search for a possible configuration."""
 
@@ -44,7 +37,7 @@ class MiniBucketBounds:
 
     Attributes
     ----------
-    lower, upper : in nats; rounding is allowed for, unless they are `exact`.
+    lower, upper : bounds in nats; rounding is allowed for, unless they are `exact`.
     exact : whether no bucket had to be divided, so that both are ln Z up to rounding.
     largest : entries of the largest table.
     passes : forward passes in all.
@@ -69,8 +62,8 @@ class Tightened:
     """
 
     side: Side
-    plan: Plan | None = None
-    state: State | None = None
+    plan: MiniBucketPlan | None = None
+    state: BoundParameters | None = None
     value: float = math.nan
     margin: float = 0.0
     passes: int = 0
@@ -91,7 +84,9 @@ class Tightened:
         work.state = self.state
         return work
 
-    def run(self, plan: Plan, passes: int, deadlines: tuple[float | None, float | None], known: Ints | None) -> None:
+    def run(
+        self, plan: MiniBucketPlan, passes: int, deadlines: tuple[float | None, float | None], known: Ints | None
+    ) -> None:
         """Some passes over new mini-buckets; fewer if they gain little or the time is up.
 
         Parameters
@@ -185,7 +180,7 @@ def tightened(
     """
     planner, found = Planner(graph), {side: Tightened(side) for side in sides}
 
-    def fits(plan: Plan) -> bool:
+    def fits(plan: MiniBucketPlan) -> bool:
         return plan.memory + (8 * plan.entries if keep else 0) <= memory
 
     if limit is not None or deadline is None:
@@ -197,7 +192,7 @@ def tightened(
             each.run(fixed, PASSES, (deadline, deadline), known)
         return found
     known, deadline = None, deadline - RESERVE * (deadline - time.monotonic())
-    plan: Plan | None = planner.plan(FIRST)
+    plan: MiniBucketPlan | None = planner.plan(FIRST)
     passes = FEWEST
     while plan:
         began, before = time.monotonic(), sum(each.passes for each in found.values())
@@ -218,7 +213,7 @@ def tightened(
     return found
 
 
-def _known(graph: FactorGraph, found: dict[Side, Tightened], plan: Plan, deadline: float) -> Ints | None:
+def _known(graph: FactorGraph, found: dict[Side, Tightened], plan: MiniBucketPlan, deadline: float) -> Ints | None:
     """A possible configuration for a lower bound, where zeros make one of use."""
     if plan.exact or not graph.has_zeros:
         return None
@@ -227,20 +222,22 @@ def _known(graph: FactorGraph, found: dict[Side, Tightened], plan: Plan, deadlin
     return possible_states(graph, upper.passes_again() if upper and upper.plan else None, max(1.0, seconds))
 
 
-def _fixed(planner: Planner, fits: Callable[[Plan], bool]) -> Plan:
+def _fixed(planner: Planner, fits: Callable[[MiniBucketPlan], bool]) -> MiniBucketPlan:
     """The largest mini-buckets within the memory and `WORK`."""
     plan = planner.plan(FIRST)
     return _larger(planner, plan, fits, WORK) or plan
 
 
-def _work(plan: Plan) -> int:
+def _work(plan: MiniBucketPlan) -> int:
     """Time of a pass, in that of one entry of a table."""
     return plan.entries + 5000 * len(plan.nodes)
 
 
-def _larger(planner: Planner, plan: Plan, fits: Callable[[Plan], bool], work: float) -> Plan | None:
+def _larger(
+    planner: Planner, plan: MiniBucketPlan, fits: Callable[[MiniBucketPlan], bool], work: float
+) -> MiniBucketPlan | None:
     """The largest mini-buckets beyond those of a plan that memory and the work of a pass allow."""
-    found: Plan | None = None
+    found: MiniBucketPlan | None = None
     limit = float(max((node.size for node in plan.nodes), default=1))
     while not (found or plan).exact:
         limit *= FACTOR

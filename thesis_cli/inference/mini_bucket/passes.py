@@ -10,26 +10,23 @@ import numpy as np
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.errors import OutOfTime
 from thesis_cli.inference.mini_bucket.kernels import gather, spread
-from thesis_cli.inference.mini_bucket.plan import Plan
+from thesis_cli.inference.mini_bucket.plan import MiniBucketPlan
 
 Side = Literal["upper", "lower"]
 
 UNIT = 2.0**-52
 FLOOR = 1e-300
 """Least share of a belief whose logarithm is taken."""
-
 LOWER_WEIGHT = 1.0
 """Minus the weight of each mini-bucket but one of a lower bound, at first."""
-
 STEP = 3.0
 """Length of a step of the weights along the gradient."""
-
 LEAST_WEIGHT = 1e-6
 """Least magnitude of a weight."""
 
 
-class State(NamedTuple):
-    """What decides a bound: it holds whatever the numbers are.
+class BoundParameters(NamedTuple):
+    """Parameters of a bound, which holds for any values of them.
 
     Attributes
     ----------
@@ -44,9 +41,9 @@ class State(NamedTuple):
     shifts: list[Floats | None]
     impossible: list[Bools | None]
 
-    def copy(self) -> State:
+    def copy(self) -> BoundParameters:
         """The same numbers, which later passes leave alone."""
-        return State(list(self.weights), list(self.shifts), list(self.impossible))
+        return BoundParameters(list(self.weights), list(self.shifts), list(self.impossible))
 
 
 class Passes:
@@ -66,7 +63,7 @@ class Passes:
     Parameters
     ----------
     plan : the mini-buckets.
-    side : of the bound.
+    side : side of ln Z that is bounded.
     deadline : `time.monotonic()` at which to end.
     known : states of all variables in a possible configuration.
 
@@ -76,7 +73,9 @@ class Passes:
     value, margin : the bound of the last forward pass, and how far rounding may have moved it.
     """
 
-    def __init__(self, plan: Plan, side: Side, deadline: float | None = None, known: Ints | None = None) -> None:
+    def __init__(
+        self, plan: MiniBucketPlan, side: Side, deadline: float | None = None, known: Ints | None = None
+    ) -> None:
         self.plan, self._sign, self.deadline = plan, side == "upper", deadline
         self._known = known if side == "lower" else None
         nodes = plan.nodes
@@ -87,7 +86,7 @@ class Passes:
                     weights[j] = 1 / len(bucket)
                 else:
                     weights[j] = 1 + LOWER_WEIGHT * (len(bucket) - 1) if r == 0 else -LOWER_WEIGHT
-        self.state = State(weights, [None] * len(nodes), [None] * len(plan.buckets))
+        self.state = BoundParameters(weights, [None] * len(nodes), [None] * len(plan.buckets))
         self._sent: list[Floats] = [np.empty(0)] * len(nodes)
         self._returned: list[Floats | None] = [None] * len(nodes)
         self._errors = [0.0] * len(nodes)
@@ -162,9 +161,8 @@ class Passes:
             table[np.isnan(table)] = np.inf
 
     def _send(self, j: int, table: Floats) -> Floats:
-        """w ln sum exp(table / w) over the eliminated variable; the table becomes that of the exponentials
-        up to a factor of each column.
-        """
+        """w ln sum exp(table / w) over the eliminated variable; the table becomes that of the
+        exponentials up to a factor of each column."""
         weight, rows = self.state.weights[j], table.reshape(self.plan.nodes[j].shape[0], -1)
         if weight != 1:
             rows /= weight
@@ -251,9 +249,7 @@ class Passes:
         return out
 
     def _reweigh(self, bucket: list[int], weights: Floats, entropies: Floats) -> None:
-        """Move weights along the gradient of the bound, the entropy of the eliminated variable given
-        the others.
-        """
+        """Move weights along the gradient of the bound, the entropy of the eliminated variable given the others."""
         if self._sign:
             gain = entropies - weights @ entropies
             weights = np.maximum(weights * np.exp(np.clip(-STEP * weights * gain, -1, 1)), LEAST_WEIGHT)

@@ -50,7 +50,7 @@ table and one for each entry of a block."""
 
 
 @dataclass
-class Plan:
+class MiniBucketPlan:
     """Mini-buckets of a model, none larger than a limit unless one factor is.
 
     Attributes
@@ -82,8 +82,7 @@ class Plan:
 
     @property
     def memory(self) -> int:
-        """Bytes of one pass in both directions: messages, and the tables of one bucket with their
-        beliefs."""
+        """Bytes of one pass in both directions: messages, and the tables of one bucket with their beliefs."""
         messages = sum(2 * node.size // node.shape[0] for node in self.nodes)
         return 8 * (messages + max((3 * sum(self.nodes[j].size for j in b) for b in self.buckets), default=0))
 
@@ -122,7 +121,7 @@ class Planner:
         self._constant += sum(math.log(k) for i, k in enumerate(self._states) if i not in named)
         self._variables = sorted(named)
 
-    def plan(self, limit: float) -> Plan:
+    def plan(self, limit: float) -> MiniBucketPlan:
         """Mini-buckets whose tables have at most `limit` entries, where the factors allow."""
         cut = _Cut(self._states, [f.scope for f in self._factors], math.log(limit) + 1e-9)
         order, found = cut.order(self._variables)
@@ -139,7 +138,7 @@ class Planner:
         for bucket in buckets:
             common = set.intersection(*(set(nodes[j].scope) for j in bucket))
             shared.append(tuple(i for i in nodes[bucket[0]].scope if i in common))
-        return Plan(nodes, buckets, shared, self._constant, order)
+        return MiniBucketPlan(nodes, buckets, shared, self._constant, order)
 
     def _mini_bucket(self, scope: Scope, members: list[int], at: dict[int, int]) -> MiniBucket:
         factors = [_sorted(self._factors[index], at) for index in members if index >= 0]

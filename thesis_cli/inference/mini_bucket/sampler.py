@@ -13,7 +13,6 @@ from thesis_cli.models.factor_graph import FactorGraph
 
 BATCH = 1024
 """Samples drawn at once."""
-
 BATCHES = 4
 """Batches in which a possible configuration is looked for."""
 

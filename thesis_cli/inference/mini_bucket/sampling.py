@@ -17,10 +17,8 @@ from thesis_cli.models.factor_graph import FactorGraph
 
 SAMPLES = 100_000
 """Number of samples without a deadline."""
-
 BOUND_SHARE = 0.5
 """Share of the time that goes to the bound."""
-
 EFFECTIVE = 100
 """Effective samples below which an estimate is not to be trusted."""
 
@@ -32,9 +30,9 @@ class ImportanceEstimate:
     Attributes
     ----------
     value : ln of an unbiased estimate of Z, in nats; -inf if all weights are 0.
-    standard_error : of `value`, by the delta method; inf if it cannot be told.
+    standard_error : standard error of `value` by the delta method; inf if it cannot be told.
     low, high : bounds on ln Z that both hold with probability `confidence`, for any number of samples.
-    confidence : that probability.
+    confidence : probability with which `low` and `high` hold.
     samples : number of samples.
     effective : number of equal weights that would have the same error.
     bound : the upper bound on ln Z that bounds the weights.
@@ -117,7 +115,7 @@ class Ratios:
             self._squares += float(relative @ relative)
 
     def estimate(self, best: Tightened, confidence: float) -> ImportanceEstimate:
-        """What they say about ln Z.
+        """Estimate ln Z from the weights.
 
         From above, by the empirical Bernstein bound (Maurer and Pontil 2009, Theorem 4), with half of
         the probability of an error. From below, by the same and by Markov's inequality, which bounds

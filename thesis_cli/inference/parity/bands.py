@@ -16,27 +16,23 @@ from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.base.parallel import Threads
 from thesis_cli.base.progress import Tick
-from thesis_cli.inference.parity.constraints import Limits, ParityMaxima
+from thesis_cli.inference.parity.constraints import HashLimits, ParityMaxima
 from thesis_cli.inference.parity.frontier import Constraints, Frontier
 from thesis_cli.models.factor_graph import FactorGraph
 
 ENTRY_SECONDS = 6e-9
 """Seconds that a step takes for each entry of the largest table, as measured on grids."""
-
 LARGEST = 18
 """log2 of the most entries of a table: 2 MiB, which stay in a cache."""
-
 TRIED = 20
 """Most numbers of constraints that the pilot tries, and that are kept after it."""
-
 NEAR = 5.0
 """A number of constraints is kept if the pilot's share of Z is within so many nats of the best."""
-
 _NOTHING = Constraints(np.zeros((0, 0), bool), np.zeros(0, bool))
 
 
 def banded_maxima(
-    graph: FactorGraph, count: int, rng: np.random.Generator, limits: Limits, progress: Tick | None = None
+    graph: FactorGraph, count: int, rng: np.random.Generator, limits: HashLimits, progress: Tick | None = None
 ) -> ParityMaxima:
     """Exact maxima under random constraints on neighbouring bits.
 
@@ -75,8 +71,7 @@ def banded_maxima(
 
 def levels_near(bits: int, most: int, top: float = 0.0, pilot: Floats | None = None) -> Ints:
     """At most so many numbers of constraints, from 0 on; with maxima of a pilot at all but the
-    first, those that matter: within `NEAR` of the largest share of Z.
-    """
+    first, those that matter: within `NEAR` of the largest share of Z."""
     tried = np.unique(np.linspace(0, bits, min(bits, most) + 1).round().astype(np.int64))
     if pilot is None:
         return tried
@@ -85,7 +80,7 @@ def levels_near(bits: int, most: int, top: float = 0.0, pilot: Floats | None = N
     return np.append(0, tried[1:][kept])
 
 
-def open_constraints(frontier: Frontier, problems: int, limits: Limits) -> int:
+def open_constraints(frontier: Frontier, problems: int, limits: HashLimits) -> int:
     """How many constraints may be open at once.
 
     Raises

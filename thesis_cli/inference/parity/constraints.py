@@ -24,13 +24,13 @@ WORK = 2**25
 """Most steps of one call of the kernel, a tenth of a second; Ctrl-C takes effect between calls."""
 
 
-class Limits(NamedTuple):
+class HashLimits(NamedTuple):
     """How much work maxima under parity constraints may take.
 
     Attributes
     ----------
     max_configurations : most configurations to enumerate; the default is a minute for 100 hashes.
-    seconds : for MAP problems that are not enumerated, all together.
+    seconds : time limit of all MAP problems that are not enumerated.
     memory : bytes.
     jobs : threads; results do not depend on them, unless the seconds end the work.
     """
@@ -41,7 +41,7 @@ class Limits(NamedTuple):
     jobs: int = 1
 
 
-_DEFAULT = Limits()
+_DEFAULT = HashLimits()
 
 
 class ParityMaxima(NamedTuple):
@@ -82,7 +82,7 @@ def enumerated_maxima(
     count: int,
     rng: np.random.Generator,
     *,
-    limits: Limits = _DEFAULT,
+    limits: HashLimits = _DEFAULT,
     progress: Tick | None = None,
 ) -> ParityMaxima:
     """Exact maxima at all levels of all hashes, by one sweep over the configurations.
@@ -135,8 +135,3 @@ def enumerated_maxima(
 def nested(best: Floats) -> Floats:
     """Maxima among configurations that reach level i or more, from those that reach exactly it."""
     return np.ascontiguousarray(np.maximum.accumulate(best[:, ::-1], axis=1)[:, ::-1])
-
-
-def columns_of(steps: Ints) -> Ints:
-    """The columns whose running exclusive or is `steps`, shape (T, n)."""
-    return np.concatenate([steps[:, :1], steps[:, 1:] ^ steps[:, :-1]], axis=1)

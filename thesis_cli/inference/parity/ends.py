@@ -17,19 +17,16 @@ from thesis_cli.base.parallel import Threads
 from thesis_cli.base.progress import Tick
 from thesis_cli.inference.enumeration import layout_of
 from thesis_cli.inference.parity.bands import ENTRY_SECONDS
-from thesis_cli.inference.parity.constraints import Limits, ParityMaxima, nested
+from thesis_cli.inference.parity.constraints import HashLimits, ParityMaxima, nested
 from thesis_cli.inference.parity.frontier import Constraints, Frontier
 from thesis_cli.models.factor_graph import FactorGraph
 
 MOST_BITS = 62
 """Bits that an integer packs, with one to spare for a right side."""
-
 GAP = 6
 """Most levels between the two ends; the bounds there are loose."""
-
 LARGEST, DEEPEST = 20, 26
 """log2 of the most entries of a table, and of the most configurations that are listed for a hash."""
-
 TERM_SECONDS = 1.5e-9
 """Seconds for each factor of a configuration that is listed."""
 
@@ -40,7 +37,7 @@ class Ends:
     Parameters
     ----------
     graph : any model of at most 62 bits.
-    seconds : for one hash.
+    seconds : time limit of one hash.
     memory : bytes.
 
     Attributes
@@ -73,7 +70,7 @@ class Ends:
 
 
 def dense_maxima(
-    graph: FactorGraph, count: int, rng: np.random.Generator, limits: Limits, progress: Tick | None = None
+    graph: FactorGraph, count: int, rng: np.random.Generator, limits: HashLimits, progress: Tick | None = None
 ) -> ParityMaxima:
     """Maxima at all levels of hashes of all bits, exact at both ends and bounded between them.
 
@@ -125,7 +122,7 @@ def _levels(ends: Ends, every: Constraints) -> tuple[Floats, Floats]:
 
 def listed_maxima(frontier: Frontier, every: Constraints, level: int) -> Floats:
     """Maxima under the first `level` constraints, and each number above; shape (bits - level + 1,)."""
-    from thesis_cli.inference.parity.ends_kernels import sweep
+    from thesis_cli.inference.parity.kernels import listed_sweep
 
     place = np.empty(len(frontier.order), np.int64)
     place[frontier.order] = np.cumsum(frontier.widths) - frontier.widths
@@ -133,7 +130,7 @@ def listed_maxima(frontier: Frontier, every: Constraints, level: int) -> Floats:
     solution = solutions(Constraints(every.matrix[:level], every.right[:level]))
     if solution is not None:
         rows = packed(every.matrix[level:]) | every.right[level:].astype(np.int64) << MOST_BITS
-        sweep(*solution, place, rows, layout_of(frontier.graph), best[0])
+        listed_sweep(*solution, place, rows, layout_of(frontier.graph), best[0])
     return np.asarray(nested(best)[0])
 
 

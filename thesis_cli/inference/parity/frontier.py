@@ -74,9 +74,7 @@ class Frontier:
         return int(self._first_bit[-1])
 
     def maximum(self, constraints: Constraints) -> float:
-        """The largest log-potential of a configuration that satisfies all constraints, in nats;
-        -inf if none does.
-        """
+        """The largest log-potential of a configuration that satisfies all constraints, in nats; -inf if none does."""
         starts, ends = self._spans(constraints.matrix)
         axes: list[Open] = []
         table = np.zeros(())

@@ -17,16 +17,14 @@ from thesis_cli.base.errors import InputError, NoConfiguration
 from thesis_cli.base.progress import Tick
 from thesis_cli.inference.external.cost_function_search import CostFunctionSearch
 from thesis_cli.inference.parity.bands import bands, levels_near
-from thesis_cli.inference.parity.constraints import Limits, ParityMaxima
+from thesis_cli.inference.parity.constraints import HashLimits, ParityMaxima
 from thesis_cli.inference.parity.frontier import Frontier, parities
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 
 ROOM = 4
 """Constraints that are open at once; more make the search slower by more than bounds gain."""
-
 TRIED = 10
 """Most numbers of constraints that the pilot tries."""
-
 BACKTRACKS = 20_000
 """Most backtracks for a MAP problem, which unlike seconds are the same on every machine."""
 
@@ -45,7 +43,7 @@ class Extended(NamedTuple):
 
 
 def searched_maxima(
-    graph: FactorGraph, count: int, rng: np.random.Generator, limits: Limits, progress: Tick | None = None
+    graph: FactorGraph, count: int, rng: np.random.Generator, limits: HashLimits, progress: Tick | None = None
 ) -> ParityMaxima:
     """The best configurations that toulbar2 finds under random constraints on neighbouring bits.
 
@@ -92,13 +90,13 @@ def searched_maxima(
 
 
 def _level(
-    coding: Frontier, level: int, count: int, rng: np.random.Generator, seconds: float, limits: Limits
+    coding: Frontier, level: int, count: int, rng: np.random.Generator, seconds: float, limits: HashLimits
 ) -> tuple[Floats, Floats]:
     matrix = bands(coding.bits, level, ROOM, rng)
     return _search(extended(coding, matrix), rng.random((count, level)) < 0.5, seconds, limits)
 
 
-def _search(model: Extended, rights: Bools, seconds: float, limits: Limits) -> tuple[Floats, Floats]:
+def _search(model: Extended, rights: Bools, seconds: float, limits: HashLimits) -> tuple[Floats, Floats]:
     """Log-potentials of what is found under each row of right sides, and upper bounds, shapes (T,).
 
     The noise exceeds all differences of log-potentials, so a proven maximum that has noise means

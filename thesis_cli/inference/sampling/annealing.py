@@ -20,13 +20,10 @@ from thesis_cli.models.factor_graph import FactorGraph
 
 EFFECTIVE = 10
 """Effective chains below which the standard error means nothing."""
-
 PILOT = 20
 """Chains that show where the temperatures must be close."""
-
 LEAST_SHARE = 0.1
 """Least density of the temperatures, as a share of their mean density."""
-
 STREAMS = 32
 """Most slices of the chains, each with random numbers of its own, whatever the number of threads."""
 
@@ -59,8 +56,7 @@ class Annealed:
 
     @property
     def standard_error(self) -> float:
-        """Standard error of `value` by the delta method; inf if fewer than `EFFECTIVE` chains bear
-        it."""
+        """Standard error of `value` by the delta method; inf if fewer than `EFFECTIVE` chains bear it."""
         if self.effective < EFFECTIVE:
             return math.inf
         relative = np.exp(self.logs - self.value)
@@ -77,8 +73,8 @@ class Integrated:
 
     Attributes
     ----------
-    value : by the trapezoidal rule with its correction from the measured variances, nats.
-    standard_error : from the differences between the chains.
+    value : ln Z by the trapezoidal rule with a correction from the measured variances, nats.
+    standard_error : standard error by the differences between the chains.
     lower, upper : left and right sums. The integrand rises, so that they enclose the value for
         chains in equilibrium, apart from their standard error.
     steps : inverse temperatures from 0 to 1, ascending.
@@ -202,7 +198,7 @@ def thermodynamic_integral(
     Parameters
     ----------
     graph, chains, temperatures, seed, jobs, progress : as for `annealed`.
-    sweeps : at each temperature, at least 2.
+    sweeps : number of sweeps at each temperature, at least 2.
 
     Raises
     ------
@@ -292,7 +288,7 @@ def _over_chains(
     jobs: int,
     progress: Tick | None,
 ) -> list[Floats]:
-    """What slices of the chains give, each with random numbers of its own."""
+    """Results of slices of the chains, each with random numbers of its own."""
     slices = min(STREAMS, math.ceil(chains / 8))
     counts = [len(part) for part in np.array_split(np.arange(chains), slices)]
     with Threads(jobs) as threads:

@@ -34,7 +34,7 @@ def exact_samples(
 
     Returns
     -------
-    states : of the variables, shape (count, n), numbered as without evidence; for a vector indices,
+    states : states of the variables, shape (count, n), numbered as without evidence; for a vector indices,
         shape (count, 1).
     method : `elimination`, `grid transfer` or `enumeration`.
 

@@ -15,7 +15,7 @@ class Uses(NamedTuple):
 
     Attributes
     ----------
-    variables : in the order of their moves, shape (m,).
+    variables : variables in the order of their moves, shape (m,).
     offsets : where the unary log-potentials of each variable of the model start, shape (n + 1,).
     unary : nats, flat.
     first : variable number p of the order is in tables factors[first[p] : first[p + 1]].
@@ -68,18 +68,3 @@ def sweep(uses: Uses, tables: Floats, uniforms: Floats, terms: Floats, states: I
             for q in range(uses.first[p], uses.first[p + 1]):
                 entries[c, uses.factors[q]] += (new - old) * uses.strides[q]
             states[c, v] = new
-
-
-def sweep_reference(uses: Uses, tables: Floats, uniforms: Floats, states: Ints, entries: Ints) -> None:
-    """`sweep`, one variable of all chains at a time."""
-    rows = np.arange(len(states))
-    for p, v in enumerate(uses.variables):
-        unary = uses.unary[uses.offsets[v] : uses.offsets[v + 1]]
-        own = slice(uses.first[p], uses.first[p + 1])
-        factors, strides = uses.factors[own], uses.strides[own]
-        base = entries[:, factors] - states[:, v, None] * strides
-        logits = unary + tables[base[:, :, None] + strides[:, None] * np.arange(unary.size)].sum(axis=1)
-        sums = np.exp(logits - logits.max(axis=1, keepdims=True)).cumsum(axis=1)
-        new = (sums <= uniforms[:, p, None] * sums[:, -1:])[:, :-1].sum(axis=1)
-        entries[np.ix_(rows, factors)] = base + new[:, None] * strides
-        states[:, v] = new

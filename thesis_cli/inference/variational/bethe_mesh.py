@@ -28,10 +28,8 @@ from thesis_cli.models.factor_graph import FactorGraph
 
 SWEEPS = 10_000
 """Most rounds of messages; any number of them bounds the stationary points."""
-
 SETTLED = 1e-13
 """Change of a message, in nats, at which they have converged."""
-
 ROUNDING = 1e-13
 """Share of the costs by which a cut may miss the minimum."""
 
@@ -148,7 +146,7 @@ class Mesh(NamedTuple):
     Attributes
     ----------
     points : the middle of each cell, for each variable, shapes (k_i,).
-    errors : what moving one q from a minimum within a cell to its middle adds to F at most, the same
+    errors : most that moving one q from a minimum within a cell to its middle adds to F, the same
         shapes. Moving all adds at most the sum.
     """
 
@@ -162,12 +160,12 @@ class Mesh(NamedTuple):
 
 @dataclass(frozen=True)
 class BetheOptimum:
-    """What is known of the global maximum of -F.
+    """Bounds on the global maximum of -F.
 
     Attributes
     ----------
     value : -F at `marginals`: at most the maximum, and at most ln Z.
-    upper : at least the maximum; ln Z may be above it.
+    upper : upper bound on the maximum; ln Z may be above it.
     marginals : q, shape (n,), of the model after its flips.
     sizes : cells of each variable in the finest mesh, shape (n,); 1 if messages met.
     cuts : number of minimum cuts.
@@ -224,8 +222,7 @@ def bethe_optimum(graph: FactorGraph, epsilon: float, most_arcs: int) -> BetheOp
 
 def mesh_of(model: Attractive, low: Floats, high: Floats, sizes: Ints) -> Mesh:
     """Cells of equal width in arcsin(sqrt(q)), in which curvatures of F are of one size, between
-    log odds; shapes (n,).
-    """
+    log odds; shapes (n,)."""
     ends = np.arctan(np.exp(np.clip([low, high], -700, 700) / 2))
     points, errors = [], []
     for v, (first, last, size) in enumerate(zip(*ends, sizes.tolist(), strict=True)):
@@ -236,9 +233,8 @@ def mesh_of(model: Attractive, low: Floats, high: Floats, sizes: Ints) -> Mesh:
 
 
 def _errors(model: Attractive, variable: int, q: Floats) -> Floats:
-    """Errors of cells, from their ends and middles in turn, shape (2 k + 1,); shape (k,): the least of
-    what curvatures and slopes allow.
-    """
+    """Errors of cells, from their ends and middles in turn, shape (2 k + 1,); shape (k,): the least
+    of what curvatures and slopes allow."""
     own = (model.edges == variable).any(axis=1)
     weight = model.coupling[own]
     middle, ends = q[1::2], np.stack([q[:-1:2], q[2::2]])

@@ -114,16 +114,12 @@ StepName = Literal["corrective", "pairwise", "plain"]
 EVERY, INNER = 10, 60
 """MAP problems between two corrections, and most iterations of L-BFGS-B in each. Between them steps
 along a line gain more in the same time."""
-
 CONTRACTION, SHRINK, LEAST = 0.3, 0.8, 1e-7
 """Weight that the interior point keeps at first, its factor after each MAP problem, and its least."""
-
 FORGET = 3.0
 """A vertex without weight is dropped if its inner product with the gradient is this far, in nats,
 below that of the marginals."""
-
 REMEDY = "annealed importance sampling takes any model"
-
 HALVINGS = 50
 """Bisections of a line search."""
 
@@ -137,13 +133,13 @@ class FrankWolfe:
     value : objective at the marginals in nats, at most its maximum.
     upper : least value plus gap on the way. With the TRW entropy and exact MAP it is at least the
         maximum of the objective over the marginal polytope, and so at least ln Z, up to rounding.
-    gap : of the last marginals: how far the objective may rise, if it is concave.
+    gap : duality gap of the last marginals: how far a concave objective may rise.
     converged : whether the gap is within the tolerance.
-    guarantee : that of the MAP solvers.
+    guarantee : guarantee of the MAP solvers.
     map_calls : MAP problems solved.
     trace : value and `upper` after each MAP problem, shape (map_calls, 2).
-    marginals : of the variables, those of variable 0 first, shape (sum of cardinalities,).
-    weights : of the edges of `pairwise(graph)`, shape (E,).
+    marginals : marginals of the variables, those of variable 0 first, shape (sum of cardinalities,).
+    weights : weights of the edges of `pairwise(graph)`, shape (E,).
     """
 
     value: float

@@ -16,15 +16,15 @@ from thesis_cli.commands.core.fields import option
 from thesis_cli.commands.core.request import Request
 
 if TYPE_CHECKING:
+    from thesis_cli.reproduction.arrays import Queue
     from thesis_cli.reproduction.engines import Engine
-    from thesis_cli.reproduction.job_arrays import Queue
     from thesis_cli.reproduction.slurm import JobRequest
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Settings:
+class JobSettings:
     """How tasks are put into jobs: a flag beats the file of a sweep, which beats these defaults.
 
     Attributes
@@ -67,24 +67,24 @@ class EngineRequest(Request):
     )
     jobs: int | None = jobs_option()
     partition: str | None = option(None, "Partition of the jobs.", default_text="the site's")
-    time: int | None = option(None, "Time limit of a job, in minutes.", least=1, default_text=f"{Settings.time}")
-    mem: str | None = option(None, "Memory of a job, as Slurm writes it.", metavar="SIZE", default_text=Settings.mem)
-    cpus: int | None = option(None, "Cores of a job.", least=1, default_text=f"{Settings.cpus}")
+    time: int | None = option(None, "Time limit of a job, in minutes.", least=1, default_text=f"{JobSettings.time}")
+    mem: str | None = option(None, "Memory of a job, as Slurm writes it.", metavar="SIZE", default_text=JobSettings.mem)
+    cpus: int | None = option(None, "Cores of a job.", least=1, default_text=f"{JobSettings.cpus}")
     array_limit: int | None = option(None, "Jobs that may run at once.", least=1, default_text="no limit")
     target_minutes: float | None = option(
         None,
         "Planned length of a job, in minutes: tasks are grouped by their measured times.",
         least=0.01,
-        default_text=f"{Settings.target_minutes:g}",
+        default_text=f"{JobSettings.target_minutes:g}",
     )
     retries: int | None = option(
-        None, "Times that a task is submitted if its jobs are killed.", least=1, default_text=f"{Settings.retries}"
+        None, "Times that a task is submitted if its jobs are killed.", least=1, default_text=f"{JobSettings.retries}"
     )
     settle: float | None = option(
         None,
         "Seconds until a file that a node writes is visible here.",
         least=0,
-        default_text=f"{Settings.settle:g}",
+        default_text=f"{JobSettings.settle:g}",
     )
     setup: tuple[str, ...] | None = option(
         None, "Line of shell that a job runs before its work, such as 'module load python'.", metavar="LINE"
@@ -106,14 +106,14 @@ class EngineRequest(Request):
             raise InputError(f"--detach does not go with --engine {self.engine}", "it is for --engine slurm")
 
 
-def settings(table: Mapping[str, Any], flags: EngineRequest | None = None) -> Settings:
+def settings(table: Mapping[str, Any], flags: EngineRequest | None = None) -> JobSettings:
     """The settings of jobs, from the table of a sweep's file and from flags.
 
     Raises
     ------
     InputError : the table has an unknown key, or a value that Slurm cannot take.
     """
-    names = Settings.__dataclass_fields__
+    names = JobSettings.__dataclass_fields__
     found: dict[str, Any] = {}
     for key, value in table.items():
         name = key.replace("-", "_")
@@ -129,7 +129,7 @@ def settings(table: Mapping[str, Any], flags: EngineRequest | None = None) -> Se
         value = getattr(flags, name, None)
         if value is not None:
             found[name] = _pairs(value) if name == "sbatch" else value
-    return Settings(**found)
+    return JobSettings(**found)
 
 
 def _checked_options(given: Any) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def _pairs(given: tuple[str, ...]) -> dict[str, str]:
     return dict(text.removeprefix("--").partition("=")[::2] for text in given)
 
 
-def engine(request: EngineRequest, job_settings: Settings) -> Engine:
+def engine(request: EngineRequest, job_settings: JobSettings) -> Engine:
     """The engine that runs the tasks.
 
     Raises

@@ -15,9 +15,8 @@ from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.fields import argument, option
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Summary
-from thesis_cli.reproduction.commands import cluster
+from thesis_cli.reproduction.commands import OwnCommand, cluster, short, task_bars
 from thesis_cli.reproduction.commands.cluster import EngineRequest
-from thesis_cli.reproduction.commands.own import OwnCommand, short, task_bars
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,7 +102,7 @@ class ClaimsResult(Summary):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ReproduceResult(ClaimsResult):
-    """What became of experiments.
+    """Outcome of experiments.
 
     Attributes
     ----------

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
+import shutil
+import subprocess
+import sys
+import webbrowser
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +18,7 @@ from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.fields import argument, given, option
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Summary
-from thesis_cli.reproduction.commands import viewer
-from thesis_cli.reproduction.commands.own import OwnCommand, short
+from thesis_cli.reproduction.commands import OwnCommand, short
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +98,7 @@ def plot(request: PlotRequest, progress: Progress) -> PlotResult:
     if ids or not names:
         drawn |= _experiments(ids, request.preset)
     for picture in (path for path in drawn if request.show and path.suffix == ".png"):
-        if problem := viewer.open_file(picture):
+        if problem := open_file(picture):
             logger.warning("%s is not shown: %s", short(picture), problem)
             break
     return PlotResult(request=request, figures=drawn)
@@ -116,11 +120,11 @@ def _experiments(ids: Sequence[str], preset: str) -> Iterator[tuple[Path, str]]:
 
 
 def _runs(tables: Sequence[Path], request: PlotRequest) -> Iterator[tuple[Path, str]]:
-    from thesis_cli.reproduction.plots.draw import check_figure, picture, write
+    from thesis_cli.reproduction.plots.kinds import check_figure, picture, write
     from thesis_cli.reproduction.plots.run import read_run
-    from thesis_cli.reproduction.plots.sweeps import Chosen
+    from thesis_cli.reproduction.plots.sweeps import ChosenColumns
 
-    chosen = Chosen(request.x, request.y, request.hue, request.log or "")
+    chosen = ChosenColumns(request.x, request.y, request.hue, request.log or "")
     for table in tables:
         figure = check_figure(table, request.out, request.overwrite)
         run = read_run(table)
@@ -128,6 +132,25 @@ def _runs(tables: Sequence[Path], request: PlotRequest) -> Iterator[tuple[Path, 
         for fault in run.faults if run.record or not chosen.any else ():  # columns of the user need no record
             logger.warning("%s", fault)
         yield from write(figure, drawn).items()
+
+
+def open_file(path: Path) -> str:
+    """Open a picture or a page, and do not wait for the viewer.
+
+    Returns
+    -------
+    Why it could not be opened, in words; empty if it was.
+    """
+    if sys.platform.startswith("linux") and not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")):
+        return "there is no display"
+    try:
+        if sys.platform.startswith("linux") and (viewer := shutil.which("xdg-open")):
+            null = subprocess.DEVNULL
+            subprocess.Popen([viewer, str(path)], stdin=null, stdout=null, stderr=null, start_new_session=True)
+            return ""
+        return "" if webbrowser.open(path.resolve().as_uri()) else "there is no viewer"
+    except OSError as error:
+        return f"the viewer cannot be started ({error.strerror})"
 
 
 COMMANDS = {

@@ -15,7 +15,7 @@ from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.fields import argument, option
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Summary
-from thesis_cli.reproduction.commands.own import OwnCommand, short
+from thesis_cli.reproduction.commands import OwnCommand, short
 
 if TYPE_CHECKING:
     from thesis_cli.reproduction.report.compared import Compared
@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MARK = b"<title>thesis-cli"
-"""What a page of results has within its first `HEAD` bytes."""
-
+"""Text within the first `HEAD` bytes of a page of results."""
 HEAD = 1000
-
 COMPARISON = Path("results/runs/comparison.html")
 
 
@@ -73,7 +71,7 @@ class ReportResult(Summary):
     ----------
     page : its file.
     bytes : its size.
-    faults : what of the files does not fit together, a line each; also logged as warnings.
+    faults : inconsistencies between the files, a line each; also logged as warnings.
     """
 
     page: Path
@@ -95,7 +93,7 @@ class ResultsReport(ReportResult):
     ----------
     figures : number of figures.
     counts : number of claims by verdict.
-    change : what of the page that stands the results do not give; empty if nothing.
+    change : difference between the page that stands and the results; empty if there is none.
     """
 
     figures: int
@@ -195,8 +193,7 @@ def report(request: ReportRequest, progress: Progress) -> ReportResult:
 def _results(request: ReportRequest) -> ResultsReport:
     from thesis_cli.reproduction.registry import find_checkout
     from thesis_cli.reproduction.report.contents import gather
-    from thesis_cli.reproduction.report.page import page
-    from thesis_cli.reproduction.report.same_page import page_change
+    from thesis_cli.reproduction.report.page import page, page_change
 
     checkout = find_checkout()
     folder = checkout.results(request.preset)
@@ -238,14 +235,13 @@ def _runs(request: ReportRequest) -> RunsReport:
 
 def _comparison(request: ReportRequest) -> ComparisonReport:
     from thesis_cli.reproduction.registry import find_checkout
-    from thesis_cli.reproduction.report.compare_page import page
-    from thesis_cli.reproduction.report.compared import compare_folders
+    from thesis_cli.reproduction.report.compared import compare_folders, comparison_page
 
     assert request.compare
     out = request.out or COMPARISON
     _check_page(out)
     compared = compare_folders(find_checkout(), request.preset, request.compare)
-    size = _write_page(out, page(compared))
+    size = _write_page(out, comparison_page(compared))
     return ComparisonReport(request=request, page=out, bytes=size, faults=compared.faults, compared=compared)
 
 
@@ -266,7 +262,7 @@ def _write_page(path: Path, page: str) -> int:
 
     A page that differs from the one that stands only in how its pictures are compressed is there.
     """
-    from thesis_cli.reproduction.report.same_page import page_change
+    from thesis_cli.reproduction.report.page import page_change
 
     data = page.encode()
     if not path.is_file() or page_change(path.read_bytes().decode(errors="replace"), page):

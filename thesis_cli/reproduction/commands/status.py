@@ -1,8 +1,9 @@
-"""`thesis-cli status`: how many tasks of sweeps and experiments are done."""
+"""`thesis-cli status`: how many tasks of sweeps and experiments are done, running and waiting."""
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -14,14 +15,88 @@ from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.fields import argument, option
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Summary
-from thesis_cli.reproduction.commands import cluster, sweep
-from thesis_cli.reproduction.commands.own import OwnCommand
+from thesis_cli.reproduction.arrays import HELD, STUCK, Queue, arrays_of, places_of
+from thesis_cli.reproduction.commands import OwnCommand, cluster, sweep
+from thesis_cli.reproduction.tasks import TaskFile, driver_of, shown_parameters
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from thesis_cli.reproduction.survey import Survey
-    from thesis_cli.reproduction.task_file import TaskFile
+RECENT = 600.0
+"""Seconds before the latest result in which results are counted for the speed."""
+FEW = 20_000
+"""Up to so many results are all looked at; of more, those of some folders."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Counts of tasks; they add up to `tasks`.
+
+    Attributes
+    ----------
+    done : tasks with a result.
+    running : tasks of a process or job that runs.
+    waiting : tasks of a job in the queue.
+    failed : tasks whose last try failed, and that are not being tried again.
+    missing : all others.
+    seconds_left : estimate from the latest results; None if nothing runs or nothing is known.
+    """
+
+    tasks: int
+    done: int
+    running: int
+    waiting: int
+    failed: int
+    missing: int
+    seconds_left: float | None
+
+
+def survey(tasks: TaskFile, queue: Queue) -> Survey:
+    """Count the tasks of a file.
+
+    Parameters
+    ----------
+    queue : jobs in the batch system; empty if there is none.
+    """
+    finished, failed = tasks.finished(), tasks.failed()
+    left = {i for i, key in enumerate(tasks.keys) if key not in finished}
+    running, waiting = set[int](), set[int]()
+    for array in arrays_of(tasks):
+        for job, group in enumerate(places_of(array, tasks)):
+            state = queue.get(array.name, {}).get(job)
+            if state not in (None, "COMPLETING"):
+                (waiting if state.startswith(("PENDING", STUCK, HELD)) else running).update(left.intersection(group))
+    waiting -= running
+    broken = {i for i in left - running - waiting if tasks.keys[i] in failed}
+    rest = len(left) - len(running) - len(waiting) - len(broken)
+    driver = driver_of(tasks.path)
+    at_work = min(driver.jobs, rest) if driver and driver.alive else 0
+    going = len(running) + at_work
+    rate = _rate(tasks) if going else None
+    return Survey(
+        tasks=len(tasks),
+        done=len(tasks) - len(left),
+        running=going,
+        waiting=len(waiting),
+        failed=len(broken),
+        missing=rest - at_work,
+        seconds_left=(len(left) - len(broken)) / rate if rate else None,
+    )
+
+
+def _rate(tasks: TaskFile) -> float | None:
+    """Tasks per second, from the times of the latest results by the file system's clock."""
+    folder = tasks.path.parent
+    pairs = sorted(entry.name for entry in os.scandir(folder) if len(entry.name) == 2)
+    some = pairs[:: -(-len(tasks) // FEW)]
+    times = sorted(
+        entry.stat().st_mtime for pair in some for entry in os.scandir(folder / pair) if entry.name.endswith(".csv")
+    )
+    recent = [time for time in times if time >= times[-1] - RECENT]
+    if len(recent) < 2 or recent[-1] == recent[0]:
+        return None
+    return (len(recent) - 1) / (recent[-1] - recent[0]) * len(pairs) / len(some)
+
 
 logger = logging.getLogger(__name__)
 
@@ -90,8 +165,6 @@ class StatusResult(Summary):
 
 def status(request: StatusRequest, progress: Progress) -> StatusResult:
     """Survey runs."""
-    from thesis_cli.reproduction.job_arrays import arrays_of
-    from thesis_cli.reproduction.survey import survey
 
     found = list(_named(request.runs) if request.runs else _all())
     queue = cluster.queue() if any(arrays_of(tasks) for _, tasks in found) else {}
@@ -113,8 +186,6 @@ def _duration(s: Survey) -> str:
 
 def _errors(tasks: TaskFile) -> list[dict[str, object]]:
     """Tasks that failed at their last try, with their errors."""
-    from thesis_cli.reproduction.store import shown_parameters
-
     finished, broken = tasks.finished(), tasks.failed()
     places = [i for i in tasks.indices(broken) if tasks.keys[i] not in finished]
     return [
@@ -154,9 +225,8 @@ def _all() -> Iterator[tuple[str, TaskFile]]:
 
 def _read(run: str) -> list[tuple[str, TaskFile]]:
     """The tasks of a sweep, or of an experiment for each preset and seed."""
+    from thesis_cli.reproduction.engines import ExperimentWork
     from thesis_cli.reproduction.registry import find_checkout
-    from thesis_cli.reproduction.task_file import TaskFile
-    from thesis_cli.reproduction.worker import ExperimentWork
 
     if (path := Path(run)).exists():
         folder = sweep.folder_of(path)

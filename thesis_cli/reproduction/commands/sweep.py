@@ -15,19 +15,17 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_writable, describes
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.fields import argument, option
-from thesis_cli.commands.core.kept import check_overwritten
+from thesis_cli.commands.core.overwrite import check_overwritten
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Summary
-from thesis_cli.reproduction.commands import cluster
+from thesis_cli.reproduction.commands import OwnCommand, cluster, short, task_bars
 from thesis_cli.reproduction.commands.cluster import EngineRequest
-from thesis_cli.reproduction.commands.own import OwnCommand, short, task_bars
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from thesis_cli.reproduction.run_folder import RunFolder
-    from thesis_cli.reproduction.sweep_file import Sweep
-    from thesis_cli.reproduction.task_file import TaskFile, Work
+    from thesis_cli.reproduction.sweep_file import RunFolder, Sweep
+    from thesis_cli.reproduction.tasks import TaskFile, Work
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +82,7 @@ class RunTaskRequest(Request):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SweepResult(Summary):
-    """What became of the tasks of a sweep.
+    """Outcome of the tasks of a sweep.
 
     Attributes
     ----------
@@ -94,7 +92,7 @@ class SweepResult(Summary):
     path : file of the table.
     task_file : file of the tasks.
     errors : parameters and error of each task that failed now.
-    plan : what a dry run would do, in words.
+    plan : actions of a dry run in words.
     """
 
     tasks: int
@@ -147,10 +145,10 @@ class SweepResult(Summary):
 
 def sweep(request: SweepRequest, progress: Progress) -> SweepResult:
     """Run what is missing of a sweep, or plan it."""
-    from thesis_cli.reproduction.run_folder import check_free
+    from thesis_cli.reproduction.publication import publish_sweep
     from thesis_cli.reproduction.runner import complete
     from thesis_cli.reproduction.sweep_file import read_sweep
-    from thesis_cli.reproduction.table import publish
+    from thesis_cli.reproduction.tasks import check_free
 
     found = read_sweep(request.file)
     try:
@@ -172,7 +170,7 @@ def sweep(request: SweepRequest, progress: Progress) -> SweepResult:
     refresh = folder.save(request.overwrite) or request.refresh
     tasks = tasks_of(folder, found)
     outcome = complete(tasks, engine, refresh=refresh, bar=task_bars(progress), name=request.file.stem)
-    rows = publish(tasks, folder.table)[1]
+    rows = publish_sweep(tasks, folder.table)[1]
     failed = len(outcome.errors)
     counts = {"run now": outcome.computed, "kept": outcome.kept, "failed": failed, "without result": outcome.waiting}
     return _result(request, folder, len(tasks), rows, counts, errors=outcome.errors)
@@ -188,18 +186,18 @@ def _result(
 
 def collect(request: CollectRequest, progress: Progress) -> SweepResult:
     """Merge what is finished."""
-    from thesis_cli.reproduction.table import publish
+    from thesis_cli.reproduction.publication import publish_sweep
 
     folder = folder_of(request.run)
     _check_table(folder, request.overwrite)
     tasks = tasks_of(folder)
-    done, rows = publish(tasks, folder.table)
+    done, rows = publish_sweep(tasks, folder.table)
     return _result(request, folder, len(tasks), rows, {"kept": done, "without result": len(tasks) - done})
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RunTaskResult(Summary):
-    """What became of the tasks at some places.
+    """Outcome of the tasks at some places.
 
     Attributes
     ----------
@@ -217,9 +215,8 @@ class RunTaskResult(Summary):
 
 def run_task(request: RunTaskRequest, progress: Progress) -> RunTaskResult:
     """Run tasks by their places."""
-    from thesis_cli.reproduction import store
-    from thesis_cli.reproduction.task_file import head, read_tasks
-    from thesis_cli.reproduction.worker import run_task as run
+    from thesis_cli.reproduction.engines import run_task as run
+    from thesis_cli.reproduction.tasks import head, read_stored, read_tasks
 
     file, of = request.file, request.of
     if not file.is_file():
@@ -235,7 +232,7 @@ def run_task(request: RunTaskRequest, progress: Progress) -> RunTaskResult:
         if task.command != command:
             problem = f"task {place} belongs to {task.command}, the first task to {command}"
             raise InputError(problem, "all tasks must be of one command", source=file)
-        if store.read(task.file):
+        if read_stored(task.file):
             logger.info("task %d has a result", place)
         elif error := run(task, work):
             errors[place] = error
@@ -249,7 +246,7 @@ def folder_of(run: Path) -> RunFolder:
     ------
     InputError : the sweep has not been run.
     """
-    from thesis_cli.reproduction.run_folder import RunFolder
+    from thesis_cli.reproduction.sweep_file import RunFolder
 
     place = run.with_suffix("") if run.suffix == ".csv" else run
     if run.suffix == ".toml":
@@ -268,7 +265,7 @@ def folder_of(run: Path) -> RunFolder:
 
 
 def _folder(found: Sweep, out: Path | None, cores: int) -> RunFolder:
-    from thesis_cli.reproduction.run_folder import RunFolder
+    from thesis_cli.reproduction.sweep_file import RunFolder
 
     table = out or found.out or Path("results/runs") / f"{found.path.stem}.csv"
     table = table.absolute()
@@ -278,19 +275,19 @@ def _folder(found: Sweep, out: Path | None, cores: int) -> RunFolder:
 def tasks_of(folder: RunFolder, found: Sweep | None = None) -> TaskFile:
     """The tasks of a sweep; they are written first if the sweep is given."""
     from thesis_cli.reproduction.command_work import CommandWork
-    from thesis_cli.reproduction.task_file import TaskFile
+    from thesis_cli.reproduction.tasks import TaskFile
 
     work = CommandWork(folder.command, folder.base, folder.cores)
     return TaskFile.write(folder.tasks, found.entries(), work) if found else TaskFile(folder.tasks, work)
 
 
 def _work(file: Path, command: str, cores: int) -> Work:
-    """What carries out the tasks of a file."""
+    """The work that carries out the tasks of a file."""
     from thesis_cli.commands.core.registry import entries
     from thesis_cli.reproduction.command_work import CommandWork
+    from thesis_cli.reproduction.engines import ExperimentWork
     from thesis_cli.reproduction.registry import find_checkout
-    from thesis_cli.reproduction.run_folder import RunFolder
-    from thesis_cli.reproduction.worker import ExperimentWork
+    from thesis_cli.reproduction.sweep_file import RunFolder
 
     folder = file.absolute().parent
     if command in entries():
@@ -325,9 +322,9 @@ def _check_table(folder: RunFolder, overwrite: bool) -> None:
         check_overwritten("", record, overwrite)
 
 
-def _plan(found: Sweep, folder: RunFolder, job_settings: cluster.Settings, engine: str) -> str:
-    """What would be run, in words."""
-    from thesis_cli.reproduction.parameters import shell_words
+def _plan(found: Sweep, folder: RunFolder, job_settings: cluster.JobSettings, engine: str) -> str:
+    """Tasks and jobs that a sweep would run, in words."""
+    from thesis_cli.reproduction.command_work import shell_words
 
     lines = [f"{len(found):,} tasks, run in {short(found.folder)}:"]
     for place, entry in enumerate(islice(found.entries(), SHOWN)):

@@ -1,5 +1,4 @@
 """Figures of a user's own runs, from a table and the record beside it.
 
-`run` reads both, `kinds` chooses a figure by the command that wrote them, and `sweeps` draws tables
-of many tasks.
+`run` reads both, `kinds` chooses a figure and writes it, and `sweeps` draws tables of many tasks.
 """

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 COLUMNS = ("value", "standard_error", "low", "high", "target", "kind", "confidence", "map_calls", "method")
 """Columns of a table of estimates."""
-
 MOST = 60
 """Estimates that a figure has room for."""
 

@@ -14,15 +14,13 @@ if TYPE_CHECKING:
 
 LONGEST = 60
 """Characters of a program beside its bar."""
-
 MOST = 40
 """Programs of one task that a figure has room for."""
 
 
 def solved(run: Run) -> Figure:
     """How many tasks have a program, and one that is proven shortest, after each time; of one task
-    with several programs, how likely each is.
-    """
+    with several programs, how likely each is."""
     from thesis_cli.base.figures import COLOURS, label, panels
 
     tasks, ranks = run.texts("task"), run.numbers("rank")

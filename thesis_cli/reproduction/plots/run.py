@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.reproduction.digests import DIGEST, was_changed
+from thesis_cli.reproduction.publication import DIGEST, was_changed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 2**28
 """Largest table that is read; drawing takes some ten times its size in memory."""
-
 SWEEP = "sweep"
 """Kind of a table of many tasks."""
-
 FORMATS = {"thesis-cli private release": "dp-release", "thesis-cli private measurement": "dp-measure"}
 """Commands by the formats of records that name none."""
 
@@ -36,9 +34,9 @@ class Run:
 
     Attributes
     ----------
-    table : at least one row; columns have distinct names.
+    table : the table, of at least one row and columns with distinct names.
     record : the values of its JSON file; empty if it is missing or damaged.
-    faults : what is missing or does not fit, one line each.
+    faults : missing and inconsistent parts, one line each.
     """
 
     path: Path

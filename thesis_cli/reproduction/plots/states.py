@@ -18,27 +18,21 @@ if TYPE_CHECKING:
 
 PANELS = 8
 """Images of a figure."""
-
 NAMED, STACKED = 30, 7
 """Variables that are named, and states that are told apart by colours."""
-
 MOST_SITES = 10**6
 """Sites of the largest grid that is recognised."""
-
 MOST_STATES = 64
 """States of a variable that a map has room for."""
-
 MOST_INDEX = 2**31
 """States, and indices of vectors, are smaller."""
-
 RANKS = 1000
 """Indices of a vector that are drawn."""
 
 
 def samples(run: Run) -> Figure:
-    """Drawn configurations: images of a grid, how often each index of a vector was drawn, or else the
-    share of each state of each variable.
-    """
+    """Drawn configurations: images of a grid, how often each index of a vector was drawn, or else
+    the share of each state of each variable."""
     import numpy as np
 
     names = [str(name) for name in run.table.columns]
@@ -117,9 +111,8 @@ def _whole(run: Run, column: str) -> list[int]:
 
 
 def grid_of(run: Run, n: int) -> Ints | None:
-    """The variable of each site, shape (rows, columns), of a model of the record that is a grid of n
-    sites; None if it is none, or cannot be read any more.
-    """
+    """The variable of each site, shape (rows, columns), of a model of the record that is a grid of
+    n sites; None if it is none, or cannot be read any more."""
     import numpy as np
 
     from thesis_cli.commands.inputs.models import open_model

@@ -21,34 +21,26 @@ logger = logging.getLogger("thesis_cli")
 
 ABOVE = "value - exact"
 """Column that is added to estimates if each task has the exact answer, too."""
-
 LOG10 = "log10 value"
 """Column that is added to estimates with powers of ten of their own."""
-
 FIRST_Y = (LOG10, ABOVE, "value", "probability", "seconds")
 """Columns that are drawn by preference, unless the user names one."""
-
 RESULTS = ("method", "statistic", "query", "group", "solver", "kind", "result_kind", "target")
 """Columns of results that tell rows of one task apart."""
-
 MOST_PANELS, MOST_LINES = 24, 21
 """Panels of a figure, and lines of a panel."""
-
 MOST_POINTS = 20_000
 """Points of a figure."""
-
 LONGEST = 40
 """Characters of a name in a figure."""
-
 TICKS = 8
 """Values that a logarithmic axis names one by one."""
-
 MARKERS = "os^DvP*"
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """What the user chose: columns, and the axes that are logarithmic; empty for what suits."""
+class ChosenColumns:
+    """Columns and logarithmic axes that the user chose; empty for the default choice."""
 
     x: str = ""
     y: str = ""
@@ -60,7 +52,7 @@ class Chosen:
         return bool(self.x or self.y or self.hue or self.log)
 
 
-def sweep(run: Run, chosen: Chosen) -> Figure:
+def sweep(run: Run, chosen: ChosenColumns) -> Figure:
     """Draw a column against another: a line for each value of a third, a panel for each combination
     of the others that vary.
 
@@ -97,7 +89,7 @@ def sweep(run: Run, chosen: Chosen) -> Figure:
     return _figure(run, groups, facets, x, y, hue, lines, chosen.log)
 
 
-def _derived(run: Run, chosen: Chosen) -> pd.DataFrame:
+def _derived(run: Run, chosen: ChosenColumns) -> pd.DataFrame:
     """The table, with the columns that are computed from those of estimates."""
     import numpy as np
 
@@ -149,9 +141,8 @@ def _y(run: Run, frame: pd.DataFrame, named: str, others: Sequence[str]) -> str:
 
 
 def _apart(run: Run, frame: pd.DataFrame, x: str, y: str, hue: str) -> list[str]:
-    """The columns by which rows differ: parameters that vary, without the seed, and what tells rows of
-    one task apart; none that others determine.
-    """
+    """The columns by which rows differ: parameters that vary, without the seed, and what tells rows
+    of one task apart; none that others determine."""
     names = [x, hue, *(name for name in run.parameters if name != "seed")]
     names += [name for name in RESULTS if name in frame and not _numeric(frame[name])]
     names += [name for name in ("coupling", "result_order", "order") if name in frame]
@@ -180,7 +171,7 @@ def _x(run: Run, frame: pd.DataFrame, apart: Sequence[str]) -> str:
 
 
 def _hue(frame: pd.DataFrame, apart: Sequence[str], x: str) -> str:
-    """What tells the rows of one task apart, or else the parameter with the fewest values."""
+    """The column that tells the rows of one task apart, or else the parameter with the fewest values."""
     left = [name for name in apart if name != x]
     named = [name for name in RESULTS if name in left]
     few = sorted((name for name in left), key=lambda name: frame[name].nunique(dropna=False))
@@ -287,9 +278,8 @@ def _aside(k: int, lines: int) -> float:
 def _line(
     axes: Axes, part: pd.DataFrame, columns: tuple[str, str], words: Sequence[str], k: int, names: Sequence[str]
 ) -> tuple[bool, bool]:
-    """Means of the rows of line k with the same x; returns whether any is a mean of several rows, and
-    whether any has an error.
-    """
+    """Means of the rows of line k with the same x; returns whether any is a mean of several rows,
+    and whether any has an error."""
     from thesis_cli.base.figures import COLOURS
 
     if part.empty:

@@ -1,5 +1,5 @@
-"""A page of HTML with every figure, every claim and its verdict.
+"""Pages of HTML: all figures, claims and verdicts; two folders of results; a user's own runs.
 
-`contents` gathers what results, records, errata and coverage say; `html` turns it into one file
-that needs nothing else.
+`files` reads a folder of results, `contents` gathers the report and `page` renders it; `compared`
+and `runs` are the other two pages. Each page is one file that needs nothing else.
 """

@@ -1,4 +1,4 @@
-"""Two folders of results side by side: tables, figures, records, and verdicts on claims."""
+"""Two folders of results side by side, and the page of `thesis-cli report --compare FOLDER`."""
 
 from __future__ import annotations
 
@@ -17,27 +17,22 @@ from thesis_cli.reproduction.comparison import DIFFERS, EQUAL, IDENTICAL, Cell, 
 from thesis_cli.reproduction.coverage import Coverage
 from thesis_cli.reproduction.experiment import Experiment
 from thesis_cli.reproduction.registry import Checkout, load
-from thesis_cli.reproduction.report.files import Files, read_files
-from thesis_cli.reproduction.report.sections import Sections
-from thesis_cli.reproduction.report.table_of_claims import VERDICTS, read_claims
+from thesis_cli.reproduction.report.files import VERDICTS, ExperimentFiles, Sections, read_claims, read_files
+from thesis_cli.reproduction.report.page import data_uri, number, rendered, size
 
 NOT_COMPARED = "not compared"
-
 OUTCOMES = (IDENTICAL, EQUAL, DIFFERS, NOT_COMPARED)
-"""What becomes of a pair of tables, in the order in which they are counted."""
-
+"""Outcomes of a pair of tables, in the order in which they are counted."""
 LARGEST = 2**28
 """Bytes of a table that is read."""
-
 SHOWN = ("preset", "settings", "version", "seed", "tasks", "code", "python", "versions", "machine", "git_commit")
 """Fields of records that are held against each other."""
-
 NONE = "none"
 """Stands for the verdict on a claim that one folder does not have."""
 
 
 @dataclass(frozen=True)
-class Judged:
+class FolderVerdict:
     """Verdict on a claim in one folder."""
 
     statement: str
@@ -52,8 +47,8 @@ class Change:
 
     experiment: str
     claim: str
-    old: Judged
-    new: Judged
+    old: FolderVerdict
+    new: FolderVerdict
 
     @property
     def is_comparable(self) -> bool:
@@ -61,13 +56,13 @@ class Change:
         return self.old.verdict in VERDICTS and self.new.verdict in VERDICTS
 
     @property
-    def known(self) -> Judged:
+    def known(self) -> FolderVerdict:
         """The one that has the words of the claim."""
         return self.old if self.old.statement else self.new
 
 
 @dataclass(frozen=True)
-class Pair:
+class ExperimentPair:
     """An experiment in both folders.
 
     Attributes
@@ -75,11 +70,11 @@ class Pair:
     outcome : one of `OUTCOMES`.
     text : the same in words: what differs, by which tolerance they are equal, or what is missing.
     largest : the cell that differs most, and by which share of the number; None if none does.
-    seen : what a reader of the two figures sees changed; empty if nothing.
+    seen : visible difference between the two figures in words; empty if there is none.
     records : fields of the records that differ, with both values.
     changes : claims with another verdict.
     single : claims with a verdict in one of the folders only.
-    faults : what is missing or does not fit, one line each.
+    faults : missing and inconsistent parts, one line each.
     """
 
     id: str
@@ -106,13 +101,13 @@ class Compared:
 
     Attributes
     ----------
-    names : of the two folders.
+    names : names of the two folders.
     claims : number of claims that both folders have.
     absent : experiments that neither folder has.
     """
 
     names: tuple[str, str]
-    pairs: tuple[Pair, ...]
+    pairs: tuple[ExperimentPair, ...]
     claims: int
     absent: tuple[str, ...]
     general: tuple[str, ...] = ()
@@ -139,7 +134,7 @@ class Compared:
         return [*self.general, *(fault for pair in self.pairs for fault in pair.faults)]
 
 
-Verdicts = Mapping[str, Mapping[str, Judged]]
+Verdicts = Mapping[str, Mapping[str, FolderVerdict]]
 """Experiment -> claim -> verdict."""
 
 
@@ -156,7 +151,7 @@ def compare_folders(checkout: Checkout, preset: str, other: Path) -> Compared:
     names = (_named(own, checkout.root), str(other))
     tables = [_verdicts(folder) for folder in folders]
     general = [f"{name}: {fault}" for name, (_, faults) in zip(names, tables, strict=True) for fault in faults]
-    pairs, absent, claims = list[Pair](), list[str](), 0
+    pairs, absent, claims = list[ExperimentPair](), list[str](), 0
     for name, path in checkout.files().items():
         files = [read_files(folder, name) for folder in folders]
         if not any(each.table for each in files):
@@ -165,7 +160,7 @@ def compare_folders(checkout: Checkout, preset: str, other: Path) -> Compared:
         comparison, largest, text = _compare(path, names, files)
         both = all(each.table for each in files)
         faults = [f"{label}: {f}" for label, each in zip(names, files, strict=True) if each.table for f in each.faults]
-        judged = list[Mapping[str, Judged]]()
+        judged = list[Mapping[str, FolderVerdict]]()
         for label, folder, (known, _) in zip(names, folders, tables, strict=True) if both else ():
             verdicts, problem = (known.get(name, {}), "") if known is not None else _judge(path, folder)
             judged.append(verdicts)
@@ -173,7 +168,7 @@ def compare_folders(checkout: Checkout, preset: str, other: Path) -> Compared:
         changes = list(_changes(name, *judged)) if both else []
         claims += len(judged[0].keys() & judged[1].keys()) if both else 0
         pairs.append(
-            Pair(
+            ExperimentPair(
                 id=name,
                 title=next((str(each.record["title"]) for each in files if each.record.get("title")), name),
                 outcome=comparison.verdict if comparison else NOT_COMPARED,
@@ -215,7 +210,7 @@ def _has_tables(folder: Path, checkout: Checkout) -> bool:
 
 
 def _compare(
-    path: Path, names: Sequence[str], files: Sequence[Files]
+    path: Path, names: Sequence[str], files: Sequence[ExperimentFiles]
 ) -> tuple[Comparison | None, tuple[Cell, float] | None, str]:
     """How two tables compare, the largest difference, and both in words."""
     texts = list[str]()
@@ -266,12 +261,12 @@ def _largest(experiment: Experiment, old: str, new: str) -> tuple[Cell, float] |
     (heading, before), (_, after) = parse(old), parse(new)
     free = {name for name, tolerance in experiment.tolerances.items() if tolerance.relative == math.inf}
     found: tuple[Cell, float] | None = None
-    for number, (a, b) in enumerate(zip(before, after, strict=True), 1):
+    for row_number, (a, b) in enumerate(zip(before, after, strict=True), 1):
         if a == b or any(_is_free(experiment, dict(zip(heading, row, strict=True))) for row in (a, b)):
             continue
         for name, x, y in zip(heading, a, b, strict=True):
             if x != y and name not in free:
-                cell = Cell(name, number, x, y)
+                cell = Cell(name, row_number, x, y)
                 if share(cell) > (found[1] if found else 0.0):
                     found = cell, share(cell)
     return found
@@ -282,8 +277,8 @@ def _is_free(experiment: Experiment, row: Mapping[str, str]) -> bool:
     return tolerance is not None and tolerance.relative == math.inf
 
 
-def _seen(files: Sequence[Files]) -> str:
-    """What a reader of two figures sees changed; empty if nothing."""
+def _seen(files: Sequence[ExperimentFiles]) -> str:
+    """Visible difference between two figures in words; empty if there is none."""
     old, new = (each.figure for each in files)
     if old is None or new is None:
         return "" if old is new else "only one of the folders has it"
@@ -315,25 +310,54 @@ def _verdicts(folder: Path) -> tuple[Verdicts | None, tuple[str, ...]]:
         table = read_claims(folder / "claims.csv", Sections(Coverage(folder, {}, (), ())))
     except InputError as error:
         return None, (f"claims.csv: {error.problem}; its claims are judged anew",)
-    found: dict[str, dict[str, Judged]] = {}
+    found: dict[str, dict[str, FolderVerdict]] = {}
     for row in table.rows:
-        judged = Judged(row.statement, row.source, row.measured, row.verdict)
+        judged = FolderVerdict(row.statement, row.source, row.measured, row.verdict)
         found.setdefault(row.experiment, {})[row.claim] = judged
     return found, table.faults
 
 
-def _judge(path: Path, folder: Path) -> tuple[Mapping[str, Judged], str]:
+def _judge(path: Path, folder: Path) -> tuple[Mapping[str, FolderVerdict], str]:
     """The verdicts by a table itself; none, and why, if it has not got what the claims read."""
     try:
         found = judge(load(path), folder)
     except (InputError, WorkFailed) as error:
         return {}, str(error).partition("; its CSV")[0]
-    return {v.claim: Judged(v.statement, v.source, f"{v.measured:.6g}", v.verdict) for v in found}, ""
+    return {v.claim: FolderVerdict(v.statement, v.source, f"{v.measured:.6g}", v.verdict) for v in found}, ""
 
 
-def _changes(name: str, old: Mapping[str, Judged], new: Mapping[str, Judged]) -> Iterable[Change]:
-    nothing = Judged("", "", "nan", NONE)
+def _changes(name: str, old: Mapping[str, FolderVerdict], new: Mapping[str, FolderVerdict]) -> Iterable[Change]:
+    nothing = FolderVerdict("", "", "nan", NONE)
     for claim in {**old, **new}:
         a, b = old.get(claim, nothing), new.get(claim, nothing)
         if a.verdict != b.verdict:
             yield Change(name, claim, a, b)
+
+
+OUTCOME_COLOURS = {IDENTICAL: "holds", EQUAL: "consistent", DIFFERS: "does-not-hold", NOT_COMPARED: "not-decided"}
+"""Outcomes in the colours of verdicts."""
+ORDER = (DIFFERS, NOT_COMPARED, EQUAL, IDENTICAL)
+"""Outcomes by what a reader looks for first."""
+
+
+def comparison_page(compared: Compared) -> str:
+    """The page, with both figures wherever a reader could see a difference."""
+    old, new = compared.names
+    text = rendered(
+        "compare.html.j2",
+        compared=compared,
+        pairs=sorted(compared.pairs, key=lambda p: (not p.changes, ORDER.index(p.outcome), not p.seen)),
+        detailed={pair.id for pair in compared.pairs if _is_detailed(pair)},
+        alike=[pair.id for pair in compared.pairs if pair.outcome == IDENTICAL and not _is_detailed(pair)],
+        old=old,
+        new=new,
+        classes=OUTCOME_COLOURS,
+        picture=data_uri,
+        size=size,
+        number=number,
+    )
+    return text.lstrip()
+
+
+def _is_detailed(pair: ExperimentPair) -> bool:
+    return bool(pair.shows_figures or pair.changes or pair.single or pair.faults or pair.outcome == DIFFERS)

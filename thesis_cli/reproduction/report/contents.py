@@ -1,4 +1,4 @@
-"""What the report shows, gathered from committed tables, records, figures and documents alone."""
+"""Content of the report, gathered from committed tables, records, figures and documents alone."""
 
 from __future__ import annotations
 
@@ -13,23 +13,29 @@ from thesis_cli.base.wording import counted
 from thesis_cli.reproduction import coverage
 from thesis_cli.reproduction.claims import FAILS
 from thesis_cli.reproduction.registry import Checkout
-from thesis_cli.reproduction.report.files import read_files
-from thesis_cli.reproduction.report.sections import SECTIONS, Sections
-from thesis_cli.reproduction.report.table_of_claims import VERDICTS, ClaimRow, not_run, read_claims
+from thesis_cli.reproduction.report.files import (
+    SECTIONS,
+    VERDICTS,
+    ClaimRow,
+    Sections,
+    not_run,
+    read_claims,
+    read_files,
+)
 
 LEAD, PLACE = 260, 60
 """Most characters of the first sentences of a finding, and of one that only names a place."""
 
 
 @dataclass(frozen=True)
-class Result:
+class ExperimentReport:
     """One experiment: its figure and its record.
 
     Attributes
     ----------
     record : the values of its JSON file; empty if it is missing or damaged.
     figure : file of the picture; None if it is missing or damaged.
-    faults : what is missing or does not fit, one line each.
+    faults : missing and inconsistent parts, one line each.
     """
 
     id: str
@@ -73,18 +79,18 @@ class Contents:
 
     Attributes
     ----------
-    results : in the order of the sections, and of their ids within them.
-    findings : in the order of the errata.
-    numbers : for each source, what the coverage counts of its numbered statements.
+    results : experiments in the order of their sections, and of their ids within them.
+    findings : findings in the order of the errata.
+    numbers : counts of the numbered statements of each source.
     uncovered : numbered statements that neither a claim nor a test checks, with the reason.
-    general : what is missing or does not fit, apart from the files of single experiments.
+    general : missing and inconsistent parts outside of the files of single experiments.
     """
 
-    results: tuple[Result, ...]
+    results: tuple[ExperimentReport, ...]
     claims: tuple[ClaimRow, ...]
     findings: tuple[Finding, ...]
-    numbers: tuple[Numbers, ...]
-    uncovered: tuple[coverage.Entry, ...]
+    numbers: tuple[SourceCounts, ...]
+    uncovered: tuple[coverage.NumberedStatement, ...]
     general: tuple[str, ...] = ()
 
     def counts(self, section: str | None = None) -> dict[str, int]:
@@ -99,7 +105,7 @@ class Contents:
 
 
 @dataclass(frozen=True)
-class Numbers:
+class SourceCounts:
     """How many numbered statements of a source are checked, and how."""
 
     source: str
@@ -156,10 +162,10 @@ def _coverage(root: Path) -> tuple[coverage.Coverage, list[str]]:
         return coverage.Coverage(root, {}, (), ()), [f"the coverage of the sources cannot be read ({error})"]
 
 
-def _result(name: str, folder: Path, sections: Sections, claims: Sequence[ClaimRow]) -> Result:
+def _result(name: str, folder: Path, sections: Sections, claims: Sequence[ClaimRow]) -> ExperimentReport:
     files = read_files(folder, name)
     own = tuple(claim for claim in claims if claim.experiment == name)
-    return Result(
+    return ExperimentReport(
         id=name,
         section=sections.of(re.sub("^beside ", "", str(files.record.get("source", "")))),
         record=files.record,
@@ -200,7 +206,7 @@ def _without_row(known: coverage.Coverage) -> Iterable[str]:
                 yield f"{what} on {entry.number} ({entry.source}) has no row in claims.csv"
 
 
-def _place(result: Result) -> tuple[object, ...]:
+def _place(result: ExperimentReport) -> tuple[object, ...]:
     """Order within a section: by the numbers that the source names, then by id."""
     source = str(result.record.get("source", ""))
     numbers = re.findall(r"\d{1,9}", source)
@@ -215,13 +221,13 @@ def _findings(path: Path, claims: Sequence[ClaimRow]) -> Iterable[Finding]:
         yield Finding(heading, text.strip(), tuple(claim for claim in claims if claim.finding == heading))
 
 
-def _numbers(known: coverage.Coverage) -> Iterable[Numbers]:
+def _numbers(known: coverage.Coverage) -> Iterable[SourceCounts]:
     for source, title in coverage.SOURCES.items():
         entries = [entry for entry in known.entries if entry.source == source]
         claimed = sum(bool(known.judges(entry)) for entry in entries)
         tested = sum(bool(entry.tests) and not known.judges(entry) for entry in entries)
         same = sum(bool(e.same) and not e.tests and not known.judges(e) for e in entries)
-        yield Numbers(source, title.replace("*", ""), len(entries), claimed, tested, same)
+        yield SourceCounts(source, title.replace("*", ""), len(entries), claimed, tested, same)
 
 
 def slug(text: str) -> str:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import io
 import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup, escape
 
-from thesis_cli.base.figures import nice
+from thesis_cli.base.figures import difference, nice
 from thesis_cli.reproduction.claims import CONSISTENT, FAILS, HOLDS, UNDECIDED
-from thesis_cli.reproduction.coverage import Coverage, Entry
-from thesis_cli.reproduction.report.contents import Contents, Finding, Result, slug
-from thesis_cli.reproduction.report.sections import ORIGINS, SECTIONS, Sections
-from thesis_cli.reproduction.report.table_of_claims import VERDICTS, ClaimRow
+from thesis_cli.reproduction.coverage import Coverage, NumberedStatement
+from thesis_cli.reproduction.report.contents import Contents, ExperimentReport, Finding, slug
+from thesis_cli.reproduction.report.files import ORIGINS, SECTIONS, VERDICTS, ClaimRow, Sections
 
 COLOURS = 64
 """Colours of a picture in the page; figures have few, and most of the rest is antialiasing."""
@@ -29,12 +30,22 @@ MEANINGS: Mapping[str, str] = {
     UNDECIDED: "the error is too large to tell",
     FAILS: "off by more than the error, five standard errors",
 }
-"""What a verdict says, in a few words."""
+"""Meaning of each verdict in a few words."""
 
 CHAPTERS = tuple(id for id in SECTIONS if id.startswith("chapter-"))
 """Sections of the thesis."""
-
 HERE = Path(__file__).parent
+
+
+def rendered(template: str, **values: Any) -> str:
+    """A page from one of the templates beside this file, with its styles."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    style = (HERE / "report.css").read_text(encoding="utf-8")
+    return environment.get_template(template).render(style=style, **values)
 
 
 def page(contents: Contents, root: Path, out: Path, results: Path | None = None) -> str:
@@ -46,12 +57,8 @@ def page(contents: Contents, root: Path, out: Path, results: Path | None = None)
     out : file of the page, from which links are counted.
     results : folder of the tables and records; by default that of the committed ones.
     """
-    import jinja2
     from markdown_it import MarkdownIt
 
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
     base = os.path.relpath(root, out.resolve().parent).replace(os.sep, "/")
     markdown = MarkdownIt("commonmark", {"html": False})
 
@@ -62,7 +69,8 @@ def page(contents: Contents, root: Path, out: Path, results: Path | None = None)
 
     counts = {id: contents.counts(id) for id in SECTIONS}
     places = {result.id: place for place, result in enumerate(contents.results)}
-    return environment.get_template("report.html.j2").render(
+    return rendered(
+        "report.html.j2",
         contents=contents,
         sections=SECTIONS,
         headings={id: ORIGINS[id][0].upper() + ORIGINS[id][1:] for id in SECTIONS},
@@ -74,7 +82,6 @@ def page(contents: Contents, root: Path, out: Path, results: Path | None = None)
         refuted=refuted(contents.findings),
         others=[finding for finding in contents.findings if not _first_refuted(finding)],
         ordered=sorted(contents.claims, key=lambda claim: places.get(claim.experiment, -1)),
-        style=(HERE / "report.css").read_text(encoding="utf-8"),
         script=(HERE / "report.js").read_text(encoding="utf-8"),
         picture=data_uri,
         size=size,
@@ -104,7 +111,7 @@ def _first_refuted(finding: Finding) -> ClaimRow | None:
     return next((claim for claim in finding.claims if claim.verdict == FAILS), None)
 
 
-def _section(entry: Entry, sections: Sections) -> str:
+def _section(entry: NumberedStatement, sections: Sections) -> str:
     """Section that counts a numbered statement as not covered."""
     return entry.source if entry.source in SECTIONS else sections.of(f"Thesis {entry.where}")
 
@@ -150,8 +157,8 @@ def number(text: str) -> str:
     return nice(float(text)) if text != "nan" else "none"
 
 
-def facts(result: Result) -> Mapping[str, str]:
-    """What a reader needs to run an experiment again: the command, its size, seed, versions and time."""
+def facts(result: ExperimentReport) -> Mapping[str, str]:
+    """Facts that a reader needs to run an experiment again: the command, its size, seed, versions and time."""
     record: Mapping[str, Any] = result.record
     if not record:
         return {"command": f"thesis-cli reproduce {result.id}"}
@@ -169,3 +176,30 @@ def facts(result: Result) -> Mapping[str, str]:
         "when": f"{str(record.get('when', ''))[:10]}, commit {str(record.get('git_commit', ''))[:12]}"
         + " with changes" * bool(record.get("git_dirty")),
     }
+
+
+_PICTURE = re.compile(r'(?<=src=")data:image/png;base64,([^"]*)(?=")')
+
+
+def page_change(old: str, new: str) -> str:
+    """The first visible difference between two pages in words; empty if there is none.
+
+    Versions of zlib and Pillow compress a picture and choose its colours differently, so pictures
+    are compared by their pixels, and all else by bytes.
+    """
+    if old == new:
+        return ""
+    lines = zip_longest(_PICTURE.sub("picture", old).split("\n"), _PICTURE.sub("picture", new).split("\n"))
+    for number, (a, b) in enumerate(lines, 1):
+        if a != b:
+            return f"line {number} differs"
+    for place, (a, b) in enumerate(zip(_PICTURE.findall(old), _PICTURE.findall(new), strict=True), 1):
+        if a == b:
+            continue
+        try:
+            words = difference(base64.b64decode(a, validate=True), base64.b64decode(b))
+        except binascii.Error:
+            words = "it is damaged"
+        if words:
+            return f"picture {place} differs: {words}"
+    return ""

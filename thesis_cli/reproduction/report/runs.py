@@ -7,7 +7,6 @@ import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from thesis_cli.base.errors import InputError
@@ -15,25 +14,21 @@ from thesis_cli.base.wording import counted
 from thesis_cli.commands.core import registry
 from thesis_cli.commands.core.command import command_named
 from thesis_cli.commands.core.fields import plain
-from thesis_cli.commands.core.kept import NOT_SETTINGS
-from thesis_cli.reproduction.parameters import shell_words
-from thesis_cli.reproduction.plots.draw import picture
+from thesis_cli.commands.core.overwrite import NOT_SETTINGS
+from thesis_cli.reproduction.command_work import shell_words
+from thesis_cli.reproduction.plots.kinds import picture
 from thesis_cli.reproduction.plots.run import SWEEP, Run
-from thesis_cli.reproduction.plots.sweeps import Chosen
+from thesis_cli.reproduction.plots.sweeps import ChosenColumns
+from thesis_cli.reproduction.report.page import rendered
 
 GENERATOR = "thesis-cli report"
-"""What the page says that it was made by."""
-
+"""Generator that the page names."""
 MOST_ROWS, MOST_COLUMNS = 100, 40
 """Rows and columns of a table that the page shows."""
-
 AHEAD = ("order", "result_order", "target", "method", "kind", "result_kind")
 """Columns of estimates that come before their numbers."""
-
 OPEN = 20
 """Rows of the longest table that is shown at once."""
-
-HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -45,8 +40,8 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What the page shows of a run.
+class ShownRun:
+    """Section of the page on one run.
 
     Attributes
     ----------
@@ -72,23 +67,16 @@ class Shown:
 
 def page(runs: Sequence[Run]) -> tuple[str, list[str]]:
     """The page, and what is missing or does not fit, one line each."""
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
     shown = [show(run) for run in runs]
-    text = environment.get_template("runs.html.j2").render(
-        runs=shown, generator=GENERATOR, style=(HERE / "report.css").read_text(encoding="utf-8")
-    )
+    text = rendered("runs.html.j2", runs=shown, generator=GENERATOR)
     return text.lstrip(), [fault for run in shown for fault in run.faults]
 
 
-def show(run: Run) -> Shown:
-    """What the page shows of a run."""
+def show(run: Run) -> ShownRun:
+    """Section of the page on one run."""
     faults = list(run.faults)
     try:
-        drawn = base64.b64encode(picture(run, Chosen(), ("png",))["png"]).decode()
+        drawn = base64.b64encode(picture(run, ChosenColumns(), ("png",))["png"]).decode()
         uri, caption = f"data:image/png;base64,{drawn}", f"Drawn by thesis-cli plot {run.path.name}."
     except InputError as error:
         uri, caption = "", f"No figure: {error.problem}."
@@ -100,7 +88,7 @@ def show(run: Run) -> Shown:
     rows = f"the first {MOST_ROWS} of {count:,} rows" if count > MOST_ROWS else counted(count, "row")
     top = run.table.head(MOST_ROWS)
     columns = [Run(run.path, top, run.record).texts(name) for name in names]
-    return Shown(
+    return ShownRun(
         name=run.path.stem,
         origin=_origin(run),
         faults=tuple(faults),

@@ -17,15 +17,24 @@ import numpy as np
 
 from thesis_cli.base.files import write_atomic
 from thesis_cli.models import uai
-from thesis_cli.studies.models.causal_networks import circuit, deterministic_grid, diagnosis, multiplier, pedigree
 from thesis_cli.studies.models.logical_networks import (
     friends_and_smokers,
     satisfiability,
     transitive_friends,
     transport,
 )
-from thesis_cli.studies.models.network import Network
-from thesis_cli.studies.models.pairwise_networks import bipartite, grid, regular, torus
+from thesis_cli.studies.models.network import (
+    ObservedModel,
+    bipartite,
+    circuit,
+    deterministic_grid,
+    diagnosis,
+    grid,
+    multiplier,
+    pedigree,
+    regular,
+    torus,
+)
 
 
 @dataclass(frozen=True)
@@ -34,10 +43,10 @@ class Member:
 
     family: str
     name: str
-    generator: Callable[..., Network]
+    generator: Callable[..., ObservedModel]
     arguments: tuple[Any, ...]
 
-    def network(self) -> Network:
+    def network(self) -> ObservedModel:
         """The network, the same each time."""
         return self.generator(*self.arguments, np.random.default_rng(list(self.name.encode())))
 

@@ -10,10 +10,10 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.studies.models.examples import random_3_sat
-from thesis_cli.studies.models.network import Network, log_table
+from thesis_cli.studies.models.network import ObservedModel, log_table
 
 
-def friends_and_smokers(people: int, known: float, rng: np.random.Generator) -> Network:
+def friends_and_smokers(people: int, known: float, rng: np.random.Generator) -> ObservedModel:
     """Friends of smokers smoke, and smokers get cancer: the Markov logic network of Alchemy of UAI
     2008 (`smokers_10`, `smokers_20`).
 
@@ -34,16 +34,16 @@ def friends_and_smokers(people: int, known: float, rng: np.random.Generator) -> 
     for (a, b), number in friend.items():
         factors += [Factor((number,), np.array([1.0, 0.0])), Factor((number, a, b), influence)]
     evidence = {number: int(rng.random() < 0.2) for number in friend.values() if rng.random() < known}
-    return Network(FactorGraph([2] * (2 * people + len(friend)), factors), evidence)
+    return ObservedModel(FactorGraph([2] * (2 * people + len(friend)), factors), evidence)
 
 
-def transitive_friends(people: int, weight: float, rng: np.random.Generator) -> Network:
+def transitive_friends(people: int, weight: float, rng: np.random.Generator) -> ObservedModel:
     """Friends of friends are friends: a variable for each pair of people, a factor for each three,
     with few distinct weights, as the relational models of UAI 2014.
 
     Parameters
     ----------
-    weight : what a triangle with exactly two friendships costs, in nats. If it is infinite, the
+    weight : cost of a triangle with exactly two friendships, in nats. If it is infinite, the
         possible configurations are the partitions of the people into groups.
     """
     number = {pair: k for k, pair in enumerate(combinations(range(people), 2))}
@@ -53,10 +53,10 @@ def transitive_friends(people: int, weight: float, rng: np.random.Generator) -> 
     factors = [Factor((i,), np.array([0.0, value])) for i, value in enumerate(field)]
     for a, b, c in combinations(range(people), 3):
         factors.append(Factor((number[a, b], number[a, c], number[b, c]), triangle))
-    return Network(FactorGraph([2] * len(number), factors))
+    return ObservedModel(FactorGraph([2] * len(number), factors))
 
 
-def transport(places: int, trucks: int, packages: int, steps: int, rng: np.random.Generator) -> Network:
+def transport(places: int, trucks: int, packages: int, steps: int, rng: np.random.Generator) -> ObservedModel:
     """Plans of a transport by trucks that hold one package each: Z is the number of plans. As the
     planning problems of UAI 2006 and 2008 (`log-1`, `depot`), all tables 0 or 1.
 
@@ -84,7 +84,7 @@ def transport(places: int, trucks: int, packages: int, steps: int, rng: np.rando
     flat = [state for step in plan for state in step]
     last = width * (steps - 1)
     observed = [*range(width), *range(last + trucks, last + width)]
-    return Network(FactorGraph(cardinalities, factors), {i: flat[i] for i in observed})
+    return ObservedModel(FactorGraph(cardinalities, factors), {i: flat[i] for i in observed})
 
 
 def _roads(places: int, rng: np.random.Generator) -> Floats:
@@ -106,8 +106,7 @@ def _legal_moves(places: int, trucks: int) -> Floats:
 
 def _handling(places: int, trucks: int) -> list[Floats]:
     """For each truck, 1 unless a package enters or leaves it where it is not; axes: the package
-    before and after, the place of the truck before.
-    """
+    before and after, the place of the truck before."""
     tables = []
     for k in range(trucks):
         table = np.ones((places + trucks, places + trucks, places))
@@ -146,14 +145,13 @@ def _handled(at: int, trucks: Sequence[int], taken: set[int], places: int, rng: 
     return free[0] if free and rng.random() < 0.8 else at
 
 
-def satisfiability(variables: int, ratio: float, rng: np.random.Generator) -> Network:
+def satisfiability(variables: int, ratio: float, rng: np.random.Generator) -> ObservedModel:
     """Random 3-SAT with a number of clauses for each variable: Z is the number of solutions, as the
-    CSP of UAI 2014. Clauses that one random assignment violates are left out and replaced.
-    """
+    CSP of UAI 2014. Clauses that one random assignment violates are left out and replaced."""
     planted = rng.integers(0, 2, (1, variables))
     factors: list[Factor] = []
     while len(factors) < round(ratio * variables):
         drawn = random_3_sat(variables, 1, rng)
         if drawn.log_potential(planted)[0] == 0:
             factors += drawn.factors
-    return Network(FactorGraph([2] * variables, factors))
+    return ObservedModel(FactorGraph([2] * variables, factors))

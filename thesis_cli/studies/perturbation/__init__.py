@@ -1,1 +1,1 @@
-"""Perturb-and-MAP estimates and samplers beside theory and rivals, for the experiments."""
+"""Perturb-and-MAP estimates and samplers beside theory and baselines, for the experiments."""

@@ -25,7 +25,6 @@ from thesis_cli.studies.perturbation.identities import Row, influence_of, mean
 
 CLAMPED = np.array([-0.2, 0, 0.5])
 """Alphas of the clamped bounds."""
-
 SUBSET = np.array([-0.2, 0, 1])
 """Alphas of the bounds with noise on a subset."""
 
@@ -109,8 +108,7 @@ def subset_rows(graph: FactorGraph, phi: Floats, count: int, seed: np.random.See
 def pair_rows(
     graph: FactorGraph, upper: LowRankMaxima, phi: Floats, count: int, seed: np.random.SeedSequence
 ) -> Iterator[Row]:
-    """U(0) with noise on the joint states of each edge, if there are edges (Hazan et al. Corollary
-    5)."""
+    """U(0) with noise on the joint states of each edge, if there are edges (Hazan et al. Corollary 5)."""
     larger, noisy = with_subset_variables(graph, edges(graph))
     if len(noisy) == upper.terms:
         return

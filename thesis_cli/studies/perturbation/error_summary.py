@@ -10,7 +10,6 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 
 QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
-
 ROUNDING = 1e-9
 """Bound of the rounding of an error without noise, in nats."""
 

@@ -178,7 +178,7 @@ def shared_clamped_bound(solver: MapSolver, noise: Floats, variables: Sequence[i
 
     Returns
     -------
-    bound, error : with its standard error by the delta method.
+    bound, error : the bound in nats, and its standard error by the delta method.
     """
     graph, count = solver.graph, len(noise)
     offsets = np.concatenate([[0], np.cumsum(graph.cardinalities)])
@@ -209,16 +209,12 @@ def _penalty(solver: MapSolver, noise: Floats) -> float:
 
 FEWER = 10
 """Perturbations that the source says suffice."""
-
 ALPHAS = -0.05, -0.1, -0.2, -0.4
 """Exponents of Frechet tricks, towards -1/2, below which no average of samples has a finite variance."""
-
 CLAMPED = 0, 1, 2, 4, 8
 """Numbers of clamped variables."""
-
 BLOCKS = (1, 2), (2, 2), (1, 5)
 """Rows and columns of the blocks of sites that share their noise."""
-
 T = TypeVar("T")
 
 
@@ -279,8 +275,7 @@ def _solved(
 
 def message_bounds(graph: FactorGraph, grid: GridTransfer, attractive: bool, seed: int) -> Iterator[Bound]:
     """TRW with uniform and with optimised edge weights; Bethe's approximation from small random
-    messages and, of attractive models, the highest from three further starts.
-    """
+    messages and, of attractive models, the highest from three further starts."""
     for name, steps in (("trw, uniform", 0), ("trw, optimised", 30)):
         found, seconds = timed(partial(trw_log_partition_function, graph, weight_steps=steps))
         yield Bound(name, found.value, 0.0, seconds, found.converged)

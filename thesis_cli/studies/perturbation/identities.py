@@ -33,10 +33,8 @@ from thesis_cli.perturbation.noise import gumbel
 
 ALPHAS = np.array([-0.25, -0.2, -0.15, -0.1, -0.05, 0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2])
 """Alphas at which sample means of e^{-alpha U} give bounds."""
-
 TILTED = np.array([-0.99, -0.95, -0.9, -0.8, -0.7, -0.6, -0.5, -0.45, -0.4, -0.3, -0.25])
 """Alphas at which tilted noise gives bounds."""
-
 STEP = 0.01
 """Step of finite differences."""
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.models.spin_glass import Kind, SpinGlass
-from thesis_cli.studies.perturbation.perturbed_glass import PerturbedGlass
+from thesis_cli.studies.perturbation.spin_glass_strips import PerturbedGlass
 
 LARGEST = 16
 """Spins up to which configurations are counted."""
@@ -21,7 +21,7 @@ class MaximiserEntropy(NamedTuple):
 
     Attributes
     ----------
-    entropy : of the maximiser; nan above `LARGEST` spins.
+    entropy : entropy of the maximiser; nan above `LARGEST` spins.
     correction : part of `entropy` that takes away what two halves of the samples show of the
         estimator's bias; what is left of it should be smaller.
     noise : E sum_i gamma_i(x_i*).

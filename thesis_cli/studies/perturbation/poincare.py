@@ -20,7 +20,7 @@ _NODES = np.arange(-40, 70, STEP) + STEP / 2
 
 
 @dataclass(frozen=True)
-class Measure:
+class LogConcaveMeasure:
     """A log-concave measure at nodes of the line.
 
     Attributes
@@ -52,11 +52,11 @@ class Measure:
             return self.mean(derivative**2 / (self.bend + eta * self.slope**2)) / (1 - eta)
 
 
-def _measure(q: Floats, slope: Floats, bend: Floats) -> Measure:
-    return Measure(q / q.sum(), slope, bend)
+def _measure(q: Floats, slope: Floats, bend: Floats) -> LogConcaveMeasure:
+    return LogConcaveMeasure(q / q.sum(), slope, bend)
 
 
-def measures() -> dict[str, Measure]:
+def measures() -> dict[str, LogConcaveMeasure]:
     """Standard Gumbel, logistic, Laplace and normal distributions, whose modes are at 0."""
     t = _NODES
     with np.errstate(over="ignore"):
@@ -98,9 +98,8 @@ def variance_ratios(etas: Floats) -> Iterator[Ratio]:
 
 
 def misprints() -> Iterator[Ratio]:
-    """Theorem 5 at eta = -1, right side less left of (45) for f = 1 under the Laplace distribution, and
-    the bound for f = t at eta = 1/2 there.
-    """
+    """Theorem 5 at eta = -1, right side less left of (45) for f = 1 under the Laplace distribution,
+    and the bound for f = t at eta = 1/2 there."""
     found = measures()
     gumbel, laplace = found["Gumbel"], found["Laplace"]
     t, one = _NODES, np.ones_like(_NODES)
@@ -111,17 +110,14 @@ def misprints() -> Iterator[Ratio]:
 
 
 def constant(eta: float) -> float:
-    """The least C of Theorem 5 for the Gumbel distribution: 1 / (1 - eta) over the least of Q'' + eta
-    Q'^2 = u + eta (1 - u)^2, u = exp(-t), on a fine grid.
-    """
+    """The least C of Theorem 5 for the Gumbel distribution: 1 / (1 - eta) over the least of Q'' +
+    eta Q'^2 = u + eta (1 - u)^2, u = exp(-t), on a fine grid."""
     u = np.arange(0, 20_001) / 10_000
     return float(1 / ((1 - eta) * (u + eta * (1 - u) ** 2).min()))
 
 
 def printed_constant(eta: float) -> float:
-    """The same by the proof of Corollary 8: 4 eta / ((4 eta - 1)(1 - eta)) from 1/2 on, 1 / (eta (1 -
-    eta)) below.
-    """
+    """The same by the proof of Corollary 8: 4 eta / ((4 eta - 1)(1 - eta)) from 1/2 on, 1 / (eta (1 - eta)) below."""
     return 4 * eta / ((4 * eta - 1) * (1 - eta)) if eta > 0.5 else 1 / (eta * (1 - eta))
 
 
@@ -132,8 +128,7 @@ def exponential_quotient(beta: float) -> float:
 
 def cut_constant(length: float, step: float = 0.02) -> float:
     """Poincare constant of the Gumbel distribution cut to [-4, length], by the second eigenvalue of
-    -(q f')' = f q / C in finite differences.
-    """
+    -(q f')' = f q / C in finite differences."""
     from scipy.linalg import eigh_tridiagonal
 
     t = np.arange(-4, length, step)

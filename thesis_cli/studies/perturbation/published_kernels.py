@@ -1,5 +1,4 @@
-"""Compiled loops of `PublishedMaxProduct`; tests compare them with a plain reference in
-probabilities."""
+"""Compiled loops of `PublishedMaxProduct`; tests compare them with a plain reference in probabilities."""
 
 from __future__ import annotations
 

@@ -27,7 +27,6 @@ from thesis_cli.models.spin_glass import SpinGlass
 
 SEED = 42
 """Seed of libDAI's generator."""
-
 SCHEDULE = Schedule(damping=0.1, tolerance=1e-9, max_sweeps=10_000)
 """Damping and tolerance of the published values; here the tolerance is one of probabilities."""
 

@@ -1,5 +1,4 @@
-"""MSE of the tricks on maxima that racing finds, which are now and then too low (Thesis section
-2.5.2)."""
+"""MSE of the tricks on maxima that racing finds, which are now and then too low (Thesis section 2.5.2)."""
 
 from __future__ import annotations
 
@@ -23,8 +22,7 @@ CHUNKS, REGROUPINGS, EXACT, RESAMPLES = 20, 20, 2_000, 500
 
 
 def hard_data(rng: np.random.Generator, states: int, factors: int, sigma: float) -> FactorMatrix:
-    """Log-factors of a uniform p with ln Z = 0, of mean -ln(states) / S and standard deviation sigma
-    in each state."""
+    """Log-factors of a uniform p with ln Z = 0, of mean -ln(states) / S and standard deviation sigma in each state."""
     noise = rng.standard_normal((states, factors))
     noise -= noise.mean(axis=1, keepdims=True)
     noise *= sigma / noise.std(axis=1, keepdims=True)
@@ -89,16 +87,14 @@ def sharp(values: Floats, losses: Floats, samples: int, rng: np.random.Generator
 
 
 def _without_racing(samples: int, rng: np.random.Generator) -> Floats:
-    """MSE by alpha of exact maxima, as the expectation given the shares of the M ringing times
-    (`fig-2-2`)."""
+    """MSE by alpha of exact maxima, as the expectation given the shares of the M ringing times (`fig-2-2`)."""
     t = rng.standard_exponential((EXACT, samples))
     log_h = _log_z(-np.euler_gamma - np.log(t)) + np.log(t.sum(axis=1, keepdims=True))
     return np.asarray(((log_h - digamma(samples)) ** 2).mean(axis=0) + polygamma(1, samples))
 
 
 def _added(values: Floats, losses: Floats, samples: int, rng: np.random.Generator) -> Floats:
-    """MSE by alpha from these values, minus that from the true maxima, over groups formed in many
-    ways."""
+    """MSE by alpha from these values, minus that from the true maxima, over groups formed in many ways."""
     total = np.zeros(ALPHAS.size)
     for _ in range(REGROUPINGS):
         groups = rng.permutation(values.size).reshape(-1, samples)

@@ -1,4 +1,9 @@
-"""Cost of an exact sample of a continuous target by A* sampling and by rejection."""
+"""Cost of an exact sample of a continuous target by A* sampling and by rejection, plain or adaptive (OS*).
+
+Proposals of rejection arrive at the rate of their envelope, exp(bound) q, and are accepted with
+probability exp(o - bound), so that accepted points arrive at rate Z. The time of a sample is
+Exponential(Z), and rejection estimates ln Z as perturbed maxima do.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +13,96 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.errors import InputError, NoConfiguration
+from thesis_cli.base.progress import Tick
 from thesis_cli.models.proposals import Proposal
 from thesis_cli.models.targets import Target, log_ratios
-from thesis_cli.perturbation.a_star.a_star import a_star
-from thesis_cli.studies.perturbation.rejection import rejection
+from thesis_cli.perturbation.a_star.a_star import NOTHING, TargetMaxima, a_star
+from thesis_cli.perturbation.a_star.boxes import BUDGET, LEAST, MOST_BOXES, Boxes, too_loose
+
+
+def rejection(
+    target: Target,
+    count: int,
+    seed: np.random.SeedSequence,
+    *,
+    adaptive: bool = True,
+    budget: int = BUDGET,
+    progress: Tick | None = None,
+) -> TargetMaxima:
+    """Exact samples of a target by rejection, with independent values from Gumbel(ln Z - c).
+
+    Parameters
+    ----------
+    target : phi = ln q + o.
+    count : number M of samples.
+    seed : root of the random stream.
+    adaptive : split a box at every rejection in it (OS*); otherwise the only bound is that of the
+        whole proposal.
+    budget : most evaluations of o in one sample.
+    progress : called with the number of samples just drawn.
+
+    Raises
+    ------
+    WorkFailed, InputError, NoConfiguration : as for `a_star`.
+    """
+    if count < 1:
+        raise InputError(f"{count} samples", "there must be at least 1")
+    rng, envelope = np.random.default_rng(seed), _Envelope(target)
+    values, ratios = np.empty(count), np.empty(count)
+    locations, counts = np.empty((count, target.proposal.low.size)), np.zeros((count, 3), np.int64)
+    for m in range(count):
+        before = envelope.spent()
+        values[m], locations[m], ratios[m] = envelope.draw(rng, adaptive, budget)
+        counts[m] = envelope.spent() - before
+        if progress:
+            progress(1)
+    return TargetMaxima(values, locations, ratios + target.proposal.log_density(locations), *counts.T.copy())
+
+
+class _Envelope:
+    """The envelope exp(bound) q over the leaves of a tree of boxes, with ln of its mass by box."""
+
+    def __init__(self, target: Target) -> None:
+        self._boxes = Boxes(target)
+        self._masses = [self._boxes.bounds[0]]
+        if self._masses[0] == math.inf:
+            raise InputError("the bound of the whole proposal is inf", "rejection sampling needs a finite one")
+
+    def spent(self) -> Ints:
+        boxes = self._boxes
+        return np.array((boxes.evaluations, boxes.bounded, boxes.splits))
+
+    def draw(self, rng: np.random.Generator, adaptive: bool, budget: int) -> tuple[float, Floats, float]:
+        """A value, its location, and o there."""
+        boxes, log_time, best = self._boxes, -math.inf, -math.inf
+        for _ in range(budget):
+            if self._masses[0] == -math.inf:
+                raise NoConfiguration(*NOTHING)
+            log_time = float(np.logaddexp(log_time, math.log(max(rng.standard_exponential(), LEAST)) - self._masses[0]))
+            at = 0
+            while first := boxes.children[at]:
+                at = first + (math.log1p(-rng.random()) > self._masses[first] - self._masses[at])
+            x, ratio = boxes.evaluate(at, rng)
+            if math.log1p(-rng.random()) <= ratio - boxes.bounds[at]:
+                return -log_time - np.euler_gamma, x, ratio
+            best = max(best, ratio)
+            if adaptive and len(boxes.bounds) + 2 <= MOST_BOXES and boxes.split(at):
+                self._refresh(at)
+        raise too_loose(budget, boxes.bounds[at], best, boxes.box(at))
+
+    def _refresh(self, at: int) -> None:
+        """Update the masses of two new halves and of all boxes that contain them."""
+        boxes = self._boxes
+        first = boxes.children[at]
+        self._masses += [boxes.bounds[child] - boxes.depths[child] * math.log(2) for child in (first, first + 1)]
+        while True:
+            first = boxes.children[at]
+            self._masses[at] = float(np.logaddexp(self._masses[first], self._masses[first + 1]))
+            if at == 0:
+                return
+            at = boxes.parents[at]
+
 
 STREAMS = 32
 """Independent random streams whose spread gives standard errors."""
@@ -47,7 +138,7 @@ class Capped:
         return self.most
 
 
-class Costs(NamedTuple):
+class SampleCosts(NamedTuple):
     """Evaluations for each sample, shape (STREAMS, count).
 
     Attributes
@@ -60,7 +151,7 @@ class Costs(NamedTuple):
     bounds: Ints
 
 
-def costs(target: Target, sampler: Sampler, count: int, seed: np.random.SeedSequence) -> Costs:
+def costs(target: Target, sampler: Sampler, count: int, seed: np.random.SeedSequence) -> SampleCosts:
     """Evaluations for each of `count` samples in each random stream.
 
     Parameters
@@ -73,7 +164,7 @@ def costs(target: Target, sampler: Sampler, count: int, seed: np.random.SeedSequ
     else:
         found = [rejection(target, count, s, adaptive=sampler == "os-star") for s in seed.spawn(STREAMS)]
     evaluations, bounds = (np.concatenate([getattr(f, name) for f in found]) for name in ("evaluations", "bounds"))
-    return Costs(evaluations.reshape(STREAMS, count), bounds.reshape(STREAMS, count))
+    return SampleCosts(evaluations.reshape(STREAMS, count), bounds.reshape(STREAMS, count))
 
 
 def by_doubling(table: Ints) -> tuple[Ints, Floats, Floats]:

@@ -64,8 +64,7 @@ def sharp_mse(values: Floats, trick: str, samples: Ints, rng: np.random.Generato
 
 
 def needed(errors: Floats, desired: Floats) -> Floats:
-    """M for each desired MSE, given the MSEs at M = 1, 2, ...; a power law from one M to the
-    next."""
+    """M for each desired MSE, given the MSEs at M = 1, 2, ...; a power law from one M to the next."""
     falling = np.minimum.accumulate(errors)
     return np.asarray(np.exp(np.interp(-np.log(desired), -np.log(falling), np.log(np.arange(1, errors.size + 1)))))
 

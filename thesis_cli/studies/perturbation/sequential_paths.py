@@ -1,8 +1,9 @@
-"""Acceptance of the sequential sampler where whole attempts are too rare to wait for.
+"""Acceptance and exactness of the sequential sampler, computed without waiting for its attempts.
 
 An attempt of Hazan et al. Algorithm 1 goes on at a step with probability s_j = sum_x p_j(x), and is
 accepted with the expectation of the product of the s_j, if each state is drawn from p_j / s_j and
 nothing is rejected. That product has a small spread, so a few such paths tell an acceptance of e^-20.
+Of a small model, all prefixes tell what estimated bounds do to Thesis Algorithm 1.
 """
 
 from __future__ import annotations
@@ -11,17 +12,19 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import logsumexp
 
-from thesis_cli.base.arrays import Floats
+from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import SpinGlass
+from thesis_cli.perturbation.low_rank.low_rank_bounds import power_bounds
 from thesis_cli.perturbation.noise import gumbel
 from thesis_cli.studies.perturbation.spin_glass_strips import Strips, energy
 
 EXACT_ROWS = 11
 """Rows left up to which grid transfer maximises; above, `Strips.search` does."""
-
 ROUNDING = 1e-9
-"""What ln s_j exceeds 0 by where a step is clipped."""
+"""Excess of ln s_j over 0 from which a step counts as clipped."""
 
 
 class Paths(NamedTuple):
@@ -43,7 +46,7 @@ class Paths(NamedTuple):
 
 
 class Acceptance(NamedTuple):
-    """What paths tell of attempts.
+    """Acceptance of attempts, estimated from paths.
 
     Attributes
     ----------
@@ -118,9 +121,7 @@ def paths(glass: SpinGlass, samples: int, count: int, seed: np.random.SeedSequen
 
 
 def _bounds(glass: SpinGlass, noise: Floats, spins: Floats, held: int) -> Floats:
-    """The bound given the first `held` spins of each configuration, the others being 0, shape
-    (configurations,).
-    """
+    """The bound given the first `held` spins of each configuration, the others being 0, shape (configurations,)."""
     rows, columns = glass.fields.shape
     left = rows * columns - held
     fixed = energy(glass, glass.fields, spins)
@@ -138,9 +139,7 @@ def _bounds(glass: SpinGlass, noise: Floats, spins: Floats, held: int) -> Floats
 
 
 def _free(part: SpinGlass, outside: Floats, noise: Floats, held: Floats) -> Floats:
-    """Mean maximum over the free sites of a part whose first sites are held, less the energy of
-    those.
-    """
+    """Mean maximum over the free sites of a part whose first sites are held, less the energy of those."""
     j = held.shape[1]
     half, mean = (noise[..., 1] - noise[..., 0]) / 2, (noise[..., 1] + noise[..., 0]) / 2
     half[:, 0, :j] = mean[:, 0, :j] = 0.0
@@ -153,3 +152,70 @@ def _free(part: SpinGlass, outside: Floats, noise: Floats, held: Floats) -> Floa
     inside = (part.right[0, : j - 1] * held[:, 1:] * held[:, :-1]).sum(axis=1) if j else 0.0
     free = values - penalty * j + mean.sum(axis=(1, 2))
     return np.asarray(free.mean(axis=1) - inside)
+
+
+class AttemptOutcome(NamedTuple):
+    """Properties of an attempt of the sampler, given its estimates.
+
+    Attributes
+    ----------
+    acceptance : probability that the attempt is accepted.
+    distance : total variation of accepted draws from p.
+    clipped : expected number of steps whose probabilities sum to more than 1.
+    """
+
+    acceptance: float
+    distance: float
+    clipped: float
+
+
+def one_factor(phi: Floats) -> FactorGraph:
+    """A model with a single factor over all variables, in the order of the axes of `phi`."""
+    return FactorGraph(phi.shape, [Factor(tuple(range(phi.ndim)), phi)])
+
+
+def total_variation(states: Ints, phi: Floats, p: Floats) -> float:
+    """Total variation of the empirical distribution of some draws, shape (K, n), from p, shape (N,)."""
+    counts = np.bincount(np.ravel_multi_index(tuple(states.T), phi.shape), minlength=p.size)
+    return float(0.5 * np.abs(counts / len(states) - p).sum())
+
+
+def without_drawing(
+    phi: Floats, alpha: float, count: int, seed: np.random.SeedSequence, shared: bool
+) -> AttemptOutcome:
+    """Acceptance, exactness and clipping, from the bounds at all prefixes.
+
+    Parameters
+    ----------
+    phi : log-potentials, an axis for each variable.
+    alpha : exponent of the bound.
+    count : samples in each estimate.
+    seed : root of the random stream.
+    shared : whether all prefixes use the same noise, as `SequentialSampler` does; otherwise the
+        estimate at each prefix has noise of its own.
+    """
+    n = phi.ndim
+    p = np.exp(phi - logsumexp(phi)).ravel()
+    rng = np.random.default_rng(seed)
+    below: Floats | None = None
+    reach, clipped = np.ones(1), 0.0
+    for held in range(n + 1):
+        prefixes = math.prod(phi.shape[:held])
+        if held < n - 1:
+            rng = np.random.default_rng(seed) if shared else rng
+            values = phi[np.newaxis]
+            for axis in reversed(range(held, n)):
+                noise = gumbel(rng, count, (1 if shared else prefixes) * phi.shape[axis])
+                values = values.reshape(values.shape[0], prefixes, -1, phi.shape[axis])
+                values = (values + noise.reshape(count, -1, 1, phi.shape[axis])).max(axis=3)
+            bounds = power_bounds(values.reshape(count, prefixes).T, n - held, np.array([alpha]))[0][:, 0]
+        else:
+            bounds = np.asarray(logsumexp(phi.reshape(prefixes, -1), axis=1))
+        if below is not None:
+            steps = np.exp(bounds.reshape(below.size, -1) - below[:, np.newaxis])
+            total = steps.sum(axis=1)
+            clipped += float(reach[total > 1 + 1e-9].sum())
+            reach = (reach[:, np.newaxis] * steps / np.maximum(1, total)[:, np.newaxis]).ravel()
+        below = bounds
+    accepted = float(reach.sum())
+    return AttemptOutcome(accepted, float(0.5 * np.abs(reach / accepted - p).sum()), clipped)

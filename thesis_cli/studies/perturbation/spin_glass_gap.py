@@ -1,25 +1,28 @@
-"""The gap U(0) - ln Z of spin glasses of any size: the logarithm of the expected number of attempts
-of Hazan et al. Algorithm 1 (Theorem 3)."""
+"""The gap U(0) - ln Z of spin glasses of any size, and how it grows with their number of variables.
+
+The gap is the logarithm of the expected number of attempts of Hazan et al. Algorithm 1 (Theorem 3).
+"""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.inference.grid.strips import GridStrips
 from thesis_cli.models.spin_glass import Kind, SpinGlass, random_spin_glass
-from thesis_cli.studies.perturbation.perturbed_glass import PerturbedGlass
-from thesis_cli.studies.perturbation.spin_glass_strips import LogZ, Strips, energy
+from thesis_cli.studies.perturbation.spin_glass_strips import LogZ, PerturbedGlass, Strips, energy
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 EXACT = 20
 """Rows up to which ln Z is exact."""
-
 WIDTH = 14
 """Rows of the strips that bound ln Z of larger models."""
-
 CHECKED = 4
 """Perturbations whose maxima are certified where the others are searched for."""
 
@@ -31,7 +34,7 @@ class Gap(NamedTuple):
     ----------
     n : number of variables.
     upper, upper_error : U(0) from perturbed maxima, in nats, and its standard error.
-    missed : what the search for maxima missed on average, by certified ones, and what `upper` has
+    missed : mean shortfall of the search for maxima below certified ones, by which `upper` has
         been raised by; 0 if all are exact.
     uncertified : how far the certified ones may still be below the maxima on average.
     log_z : lower bound, estimate and upper bound of ln Z.
@@ -86,3 +89,66 @@ def controlled_mean(values: Floats, controls: Floats) -> tuple[float, float]:
         slope = float(spread @ values[other]) / square if square > 0 else 0.0
         adjusted[own] = values[own] - slope * controls[own]
     return float(adjusted.mean()), float(adjusted.std(ddof=1)) / math.sqrt(values.size)
+
+
+def by_size(rows: pd.DataFrame, values: pd.Series[Any]) -> pd.DataFrame:
+    """Means of some values of models by the side of their grids.
+
+    Parameters
+    ----------
+    rows : table with a column `size`.
+    values : one for each row; NaN is left out.
+
+    Returns
+    -------
+    The `mean`, its standard `error` (NaN for one model), the `count` of models, and the number `n` of
+    variables, for each size.
+    """
+    found = values.groupby(rows["size"]).agg(["mean", "std", "count"])
+    found = found[found["count"] > 0]
+    found["error"] = found.pop("std") / found["count"] ** 0.5
+    return found.assign(n=found.index.to_numpy(float) ** 2)
+
+
+def power_law(sizes: ArrayLike, values: ArrayLike, errors: ArrayLike) -> tuple[float, float]:
+    """Exponent b of values = a sizes^b by weighted least squares of logarithms, and its error.
+
+    Parameters
+    ----------
+    sizes, values, errors : positive, shape (K,), K >= 2; errors are standard errors. If the law
+        misses the values by more than these, the error grows in proportion.
+    """
+    x, y = np.log(np.asarray(sizes)), np.log(np.asarray(values))
+    design = np.stack([np.ones(x.size), x], axis=1)
+    coefficients, covariance = _least_squares(design, y, np.asarray(errors) / np.exp(y))
+    return float(coefficients[1]), math.sqrt(covariance[1, 1])
+
+
+def bulk(sides: ArrayLike, values: ArrayLike, errors: ArrayLike) -> tuple[float, float]:
+    """Limit g of values = g + h / sides as sides grow, and its error.
+
+    A quantity per site of a square grid whose correlations are short has this form, since the share
+    of sites at the border is in proportion to 1 / side.
+    """
+    x = 1 / np.asarray(sides, dtype=float)
+    design = np.stack([np.ones(x.size), x], axis=1)
+    coefficients, covariance = _least_squares(design, np.asarray(values), np.asarray(errors))
+    return float(coefficients[0]), math.sqrt(covariance[0, 0])
+
+
+def misfit(shape: ArrayLike, values: ArrayLike) -> float:
+    """Root mean square of 1 - a shape / values for the a that makes it least: the share of the
+    values that this law misses."""
+    ratios = np.asarray(shape) / np.asarray(values)
+    scale = float(ratios.sum() / (ratios @ ratios))
+    return float(np.sqrt(((1 - scale * ratios) ** 2).mean()))
+
+
+def _least_squares(design: Floats, values: Floats, errors: Floats) -> tuple[Floats, Floats]:
+    """Coefficients, and their covariance."""
+    weighted = design / errors[:, np.newaxis]
+    covariance = np.linalg.inv(weighted.T @ weighted)
+    coefficients = covariance @ (weighted.T @ (values / errors))
+    left = values.size - design.shape[1]
+    square = float((((values - design @ coefficients) / errors) ** 2).sum())
+    return coefficients, covariance * max(1.0, square / left if left else 1.0)

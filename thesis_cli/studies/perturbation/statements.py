@@ -27,16 +27,12 @@ from thesis_cli.studies.perturbation.identities import Row, mean
 
 TILTED = np.array([-0.95, -0.9, -0.8, -0.7, -0.5, -0.3, -0.1])
 """Alphas of L on (-1, 0)."""
-
 CLAMPED = np.array([-0.9, -0.7, -0.5, -0.3, -0.1, 0.25, 1, 2])
 """Alphas of the clamped bounds, and of those with noise on a subset."""
-
 STEP = 0.01
 """Step of finite differences, nats."""
-
 MOVES = np.array([0.1, 0.01, 0.001])
 """Sizes of a change of all potentials, nats."""
-
 BLOCK = 10_000
 
 

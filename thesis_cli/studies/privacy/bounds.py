@@ -1,6 +1,5 @@
-"""Both sides of the inequalities and identities of Thesis chapter 4 and appendix C.1, on small random
-tables. They are computed from the rows without noise: NOT PRIVATE.
-"""
+"""Both sides of the inequalities and identities of Thesis chapter 4 and appendix C.1, on small
+random tables. They are computed from the rows without noise: NOT PRIVATE."""
 
 from __future__ import annotations
 
@@ -168,8 +167,7 @@ def sample_sides(dimension: int, count: int, rng: np.random.Generator) -> list[S
 
 
 def printed_norm(dimension: int, count: int, rng: np.random.Generator) -> list[Sides]:
-    """Largest squared norm, over rows in the unit box, of the printed features sqrt(2/J) cos(w . x +
-    b), and 1."""
+    """Largest squared norm, over rows in the unit box, of the printed features sqrt(2/J) cos(w . x + b), and 1."""
     frequencies, phases = 4 * rng.standard_normal((count, dimension)), rng.uniform(0, 2 * math.pi, count)
     cosines = np.cos(rng.random((COUNT, dimension)) @ frequencies.T + phases)
     return [Sides("printed features", float((2 / count * cosines**2).sum(1).max()), 1.0, count)]

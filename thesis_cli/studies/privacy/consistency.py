@@ -37,7 +37,7 @@ FUNCTIONS = 20
 """Functions h whose means are estimated."""
 
 
-class Release(NamedTuple):
+class WeightedPoints(NamedTuple):
     """Weights of points."""
 
     points: Rows
@@ -52,7 +52,7 @@ def shares(rng: np.random.Generator) -> Floats:
     return np.asarray(found / found.sum())
 
 
-def releases(probabilities: Floats, rows: int, rng: np.random.Generator) -> tuple[dict[str, Release], float]:
+def releases(probabilities: Floats, rows: int, rng: np.random.Generator) -> tuple[dict[str, WeightedPoints], float]:
     """Releases of a fresh table of N rows, and the projection error of the first.
 
     Algorithm 2 has sqrt(N) points, uniform on the square; Algorithm 3 has N^(2/3) pairs of features
@@ -64,18 +64,18 @@ def releases(probabilities: Floats, rows: int, rng: np.random.Generator) -> tupl
     values = PLANE.matrix(points, GRID) @ table
     alpha = basis.coordinates(values)
     noised = noise.add(alpha, basis.l2_sensitivity(PLANE, points, rows), BUDGET).values
-    found = {"Algorithm 2": Release(points, reweighted(PLANE, points, basis, noised, "raw"))}
+    found = {"Algorithm 2": WeightedPoints(points, reweighted(PLANE, points, basis, noised, "raw"))}
     for name, (constraint, most) in BOUNDED.items():
-        found[name] = Release(points, reweighted(PLANE, points, basis, noised, constraint, most))
+        found[name] = WeightedPoints(points, reweighted(PLANE, points, basis, noised, constraint, most))
     features = draw_features(PLANE, (), 2 * round(rows ** (2 / 3)), rng)
     embedded = features.embed(GRID)
     target = noise.add(table @ embedded, features.l2_sensitivity(rows), BUDGET).values
-    found["Algorithm 3"] = Release(GRID, simplex_weights(embedded @ embedded.T, embedded @ target))
+    found["Algorithm 3"] = WeightedPoints(GRID, simplex_weights(embedded @ embedded.T, embedded @ target))
     norm = float(table @ PLANE.matrix(GRID, GRID) @ table)
     return found, distance(PLANE, points, basis.expand(alpha, len(points)), values, norm)
 
 
-def _to(kernel: Kernel, release: Release, grid: Rows, probabilities: Floats) -> float:
+def _to(kernel: Kernel, release: WeightedPoints, grid: Rows, probabilities: Floats) -> float:
     """RKHS distance of a release to the embedding of values with these probabilities."""
     values = kernel.matrix(release.points, grid) @ probabilities
     norm = float(probabilities @ kernel.matrix(grid, grid) @ probabilities)
@@ -92,7 +92,7 @@ def errors(rows: int, rng: np.random.Generator) -> dict[str, float]:
     for f, image in IMAGES.items():
         for name in (*BOUNDED, "Algorithm 3"):
             points = image if name == "Algorithm 3" else _image(f, found[name].points)
-            errors[f"{name}: {f}"] = _to(LINE, Release(points, found[name].weights), image, probabilities)
+            errors[f"{name}: {f}"] = _to(LINE, WeightedPoints(points, found[name].weights), image, probabilities)
     second = found["Algorithm 2"]
     errors["Algorithm 2: mean of h"] = _mean_of_functions(second, probabilities, rng)
     sample = rng.multinomial(rows, other) / rows
@@ -109,7 +109,7 @@ def _discrepancy(difference: Floats) -> float:
     return math.sqrt(max(0.0, squared_norm(PLANE, GRID, difference)))
 
 
-def _mean_of_functions(release: Release, probabilities: Floats, rng: np.random.Generator) -> float:
+def _mean_of_functions(release: WeightedPoints, probabilities: Floats, rng: np.random.Generator) -> float:
     """Root mean square error of E h(X), over functions h of norm 1 in the RKHS (eq. 4.5)."""
     squared = []
     for _ in range(FUNCTIONS):

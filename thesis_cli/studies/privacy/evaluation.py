@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.embedding.means import distance, mean_at, mean_of_matrix, squared_norm
+from thesis_cli.privacy.embedding.means import distance, squared_norm
 from thesis_cli.privacy.kernels import Codes, Kernel, Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget, Noise
-from thesis_cli.privacy.query.weighted_sample import Function, push_forward
-from thesis_cli.privacy.release.files import Release
-from thesis_cli.privacy.release.subspace import uniform_weights
 
 QUERIES, COLUMNS = 1000, 3
 """Range queries, and the columns that each restricts."""
@@ -34,7 +31,7 @@ class Ranges:
     Attributes
     ----------
     low, high : ends, shape (Q, D); infinite where a query does not restrict a coordinate.
-    levels : for each category, whether a level is in the query's set, shape (Q, cardinality).
+    levels : whether each level of each category is in the query's set, shape (Q, cardinality).
     """
 
     low: Floats
@@ -79,35 +76,6 @@ def squared_distance(kernel: Kernel, a: Rows, weights_a: Floats, b: Rows, weight
     return max(0.0, squared_norm(kernel, Rows.concatenate([a, b]), np.concatenate([weights_a, -weights_b])))
 
 
-def push_forward_distance(release: Release, rows: Rows, f: str | Function, scale: float | None = None) -> float:
-    """RKHS distance of `push_forward` to the empirical embedding of f of real rows; private if the
-    rows are.
-
-    Parameters
-    ----------
-    rows : real rows, encoded by the schema of the release.
-    scale : standard deviation of the Gaussian kernel exp(-(s - t)^2 / (2 scale^2)); by default,
-        that of f of the rows.
-
-    Raises
-    ------
-    InputError : there are no rows, f has no value in some, or (without a scale) f is the same in
-        all.
-    """
-    values, weights = push_forward(release, f)
-    real, _ = push_forward(replace(release, points=rows, weights=uniform_weights(rows)), f)
-    if not len(real):
-        raise InputError("the table has no rows", "it must have at least one")
-    if not (np.isfinite(values).all() and np.isfinite(real).all()):
-        raise InputError("the function has no value in some rows", "it must be finite in all")
-    scale = float(real.std()) if scale is None else scale
-    if not scale > 0:
-        raise InputError(f"the scale of the function's values is {scale:g}", "it must be above 0")
-    kernel = Kernel(np.array([0.5]), np.zeros(0))
-    points, targets = (Rows.of_reals(x[:, np.newaxis] / scale) for x in (values, real))
-    return distance(kernel, points, weights, mean_at(kernel, [targets], points), mean_of_matrix(kernel, targets))
-
-
 @dataclass(frozen=True)
 class GaussianMixture:
     """A population whose embedding in a Gaussian kernel is known in closed form.
@@ -141,9 +109,7 @@ class GaussianMixture:
         return distance(kernel, points, weights, self.embedding(kernel, points), self.squared_norm(kernel))
 
     def _smoothed(self, kernel: Kernel, at: Floats, times: int) -> Floats:
-        """E k(c + noise, z) for centres c and noise of `times` the variance, shape (M, K): a wider,
-        lower Gaussian.
-        """
+        """E k(c + noise, z) for centres c and noise of `times` the variance, shape (M, K): a wider, lower Gaussian."""
         wider = 1 + 2 * times * kernel.gamma * self.deviation**2
         exponent = sum(
             g * np.subtract.outer(z, c) ** 2 for g, z, c in zip(kernel.gamma / wider, at.T, self.centres.T, strict=True)
@@ -197,9 +163,7 @@ def histogram_release(
 
 
 def _systematic(shares: Floats, count: int, rng: np.random.Generator) -> Codes:
-    """Numbers of `count` cells in random order; each occurs as often as its share of count, up to
-    one.
-    """
+    """Numbers of `count` cells in random order; each occurs as often as its share of count, up to one."""
     at = (np.arange(count) + rng.random()) / count * shares.sum()
     cells = np.searchsorted(np.cumsum(shares), at, "right").clip(max=len(shares) - 1)
     return np.asarray(rng.permutation(cells))

@@ -27,9 +27,7 @@ Points = Literal["leak", "random"]
 """Public points: rows of the table (Figure 4.1), or draws from N(0, 500^2) (Figure 4.2)."""
 
 Setting = Literal["published", "today"]
-"""Noise: the classical scale for a sensitivity of 2/N, or the scale and the sensitivity of a
-release today.
-"""
+"""Noise: the classical scale for a sensitivity of 2/N, or the scale and the sensitivity of a release today."""
 
 Distance = tuple[str, str, float, int, int, float]
 """Row of the results: curve, noise, epsilon, number of the draw, number of points, distance."""
@@ -40,7 +38,6 @@ ROWS, MOST_POINTS = 100_000, 10_000
 EPSILONS, DELTA = (0.01, 0.1, 1.0), 1e-6
 SPREAD, WIDE = 30.0, 500.0
 """Standard deviations of each component of the mixture, and of drawn public points."""
-
 MEAN_OF_MATRIX = {2: 0.21215986369427045, 5: 0.1672984963245975}
 """`mean_of_matrix` of the table by dimension; computing it takes seconds to minutes."""
 
@@ -51,7 +48,7 @@ def kernel(dimension: int) -> Kernel:
 
 
 @dataclass(frozen=True)
-class Mixture:
+class PublishedMixture:
     """Population of the rows: N(c_i, 30^2) with probability p_i, whose embedding has a closed form.
 
     Attributes
@@ -90,15 +87,15 @@ def _shrinkage(kernel: Kernel, variance: float) -> float:
     return float(np.prod(1 + 2 * variance * kernel.gamma) ** -0.5)
 
 
-def mixture(dimension: int) -> Mixture:
+def mixture(dimension: int) -> PublishedMixture:
     """Mixture of 10 Gaussians of weights proportional to 1, 1/2, ..., 1/10."""
     return _mixture(dimension)[0]
 
 
-def _mixture(dimension: int) -> tuple[Mixture, np.random.RandomState]:
+def _mixture(dimension: int) -> tuple[PublishedMixture, np.random.RandomState]:
     rng = np.random.RandomState(0)
     weights = 1 / np.arange(1.0, 11.0)
-    return Mixture(rng.normal(100.0, 200.0, (10, dimension)), weights / weights.sum()), rng
+    return PublishedMixture(rng.normal(100.0, 200.0, (10, dimension)), weights / weights.sum()), rng
 
 
 def private_table(dimension: int) -> Rows:
@@ -207,15 +204,12 @@ class Projection:
 
     def scales(self, setting: Setting) -> Floats:
         """Scales of the noise at each epsilon; today's sensitivity is that of the largest span, a
-        bound for all spans.
-        """
+        bound for all spans."""
         sensitivity = self.basis.l2_sensitivity(self.kernel, self.points, ROWS) if setting == "today" else math.nan
         return np.array([noise_scale(setting, len(self.coordinates), sensitivity, epsilon) for epsilon in EPSILONS])
 
     def released(self, scales: Floats, rng: Generator) -> Floats:
-        """Distances of Algorithm 2, shape (scales, n); noise is drawn for each M and then for each
-        scale.
-        """
+        """Distances of Algorithm 2, shape (scales, n); noise is drawn for each M and then for each scale."""
         missed, noise = self.distances**2, np.empty((len(scales), len(self.numbers)))
         for i, size in enumerate(self.sizes):
             for e, scale in enumerate(scales):

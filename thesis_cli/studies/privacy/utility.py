@@ -1,4 +1,4 @@
-"""What released rows of a real table are good for, in scores beside those of other rows.
+"""Scores of the utility of released rows of a real table, beside those of other rows.
 
     from thesis_cli.studies.privacy.utility import scores, table
 
@@ -31,9 +31,8 @@ __all__ = ["SCORES", "SOURCES", "Judge", "scores", "table"]
 BINS = 10
 """Bins of a number in a marginal: between quantiles of the private rows."""
 FEATURES = 2000
-"""Random features that measure distances: the squared distance has a relative error of some
-sqrt(2 / FEATURES), the same for all releases of a table.
-"""
+"""Random features that measure distances: the squared distance has a relative error of some sqrt(2
+/ FEATURES), the same for all releases of a table."""
 SEED = 19
 
 SCORES = {
@@ -83,9 +82,7 @@ class Judge:
         self._best = self._curves(private)
 
     def scores(self, rows: Rows) -> dict[str, float]:
-        """Value of each of `SCORES` for a release of encoded rows, after they are written and read
-        again.
-        """
+        """Value of each of `SCORES` for a release of encoded rows, after they are written and read again."""
         schema = self._table.schema
         rows = schema.encode(schema.decode(rows))
         released = Decoded(schema, rows)
@@ -200,8 +197,7 @@ class Moments:
 
     def errors(self, released: Moments) -> dict[str, float]:
         """`means` and `correlations` of a release, beside the truth; columns that do not vary in
-        the truth are left out.
-        """
+        the truth are left out."""
         vary = self.deviations > 0
         means = np.abs(released.means - self.means)[vary] / self.deviations[vary]
         of_pairs = np.abs(released.correlations - self.correlations)[np.ix_(vary, vary)]

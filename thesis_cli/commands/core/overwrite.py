@@ -47,7 +47,7 @@ def written_by(record: Path, request: Request) -> bool:
     """
     try:
         old = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else {}
-        return bool(old["command"] == command_of(request) and _kept(old["asked"]) == _asked(request))
+        return bool(old["command"] == command_of(request) and _relevant(old["asked"]) == _asked(request))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return False
 
@@ -107,8 +107,8 @@ def unfinished(path: Path) -> bool:
 
 
 def _asked(request: Request) -> Any:
-    return _kept(json.loads(to_json(settings_of(request))))
+    return _relevant(json.loads(to_json(settings_of(request))))
 
 
-def _kept(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _relevant(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name not in NOT_SETTINGS}

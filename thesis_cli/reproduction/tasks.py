@@ -1,23 +1,121 @@
-"""Tasks on disk: a JSON list of (command, parameters, seed), one per line, for every engine."""
+"""Tasks and their results on disk.
+
+A task file is a JSON list of (command, parameters, seed), one a line, which every engine reads. A
+task is done when the file of its result exists. One process at a time drives a task file.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import socket
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol, Self, overload
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.files import atomic
-from thesis_cli.reproduction.store import Task, beside, key_head, key_of, task_key
+from thesis_cli.base.files import atomic, to_json, write_atomic
+from thesis_cli.base.locks import locked
+from thesis_cli.base.wording import without_secrets
 
+
+def shown_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of a task for messages, without passwords of databases."""
+    return {name: without_secrets(value) if isinstance(value, str) else value for name, value in parameters.items()}
+
+
+def task_key(command: str, version: int, parameters: Mapping[str, Any], seed: int | None) -> str:
+    """Digest of a task; it does not depend on the position among other tasks."""
+    return key_of(key_head(command, version, parameters), seed)
+
+
+def key_head(command: str, version: int, parameters: Mapping[str, Any]) -> str:
+    """The part of a key that tasks of all seeds share."""
+    return json.dumps([command, version, dict(parameters)], sort_keys=True)[:-1]
+
+
+def key_of(head: str, seed: int | None) -> str:
+    return hashlib.sha256(f"{head}, {json.dumps(seed)}]".encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task as plain data that can be sent to any process.
+
+    Attributes
+    ----------
+    command : id of an experiment, or name of a command.
+    parameters : JSON values by name.
+    seed : seed of its random numbers; None if the command takes none.
+    key : digest of the three; it seeds the random numbers of an experiment.
+    file : file of the result.
+    """
+
+    command: str
+    parameters: Mapping[str, Any]
+    seed: int | None
+    key: str
+    file: Path
+
+    @property
+    def log(self) -> Path:
+        """File of its messages."""
+        return beside(self.file, ".log")
+
+    @property
+    def failure(self) -> Path:
+        """File of the error of its last try."""
+        return beside(self.file, ".error")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The result of a task: CSV text with its heading, fingerprint of the code, and seconds."""
+
+    text: str
+    code: str
+    seconds: float
+
+
+def beside(result: Path, suffix: str) -> Path:
+    """The file of a task with another suffix than that of its result."""
+    return result.parents[1] / "logs" / result.parent.name / f"{result.stem}{suffix}"
+
+
+def save_stored(task: Task, text: str, code: str, seconds: float) -> None:
+    """Write a result. The first line records its origin and a digest of the rest."""
+    meta = {
+        "parameters": shown_parameters(task.parameters),
+        "code": code,
+        "seconds": round(seconds, 3),
+        "sha256": hashlib.sha256(text.encode()).hexdigest(),
+    }
+    write_atomic({task.file: f"# {json.dumps(meta)}\n{text}"})
+
+
+def read_stored(file: Path) -> Stored | None:
+    """A stored result; None if there is none, or if the file is damaged."""
+    try:
+        head, _, text = file.read_bytes().partition(b"\n")
+        meta = json.loads(head.removeprefix(b"# "))
+        if hashlib.sha256(text).hexdigest() != meta["sha256"]:
+            return None
+        return Stored(text.decode(), meta["code"], meta["seconds"])
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+
+
+WAIT = 60.0
+"""Most seconds that another process may take to record itself as driver."""
 RIGHT = "each line must have one task, as thesis-cli sweep writes them"
 
 
-class Entry(NamedTuple):
+class TaskSpec(NamedTuple):
     """A task: a command or id of an experiment, parameters (JSON values), and a seed or None."""
 
     command: str
@@ -25,7 +123,7 @@ class Entry(NamedTuple):
     seed: int | None
 
 
-FIELDS = set(Entry._fields)
+FIELDS = set(TaskSpec._fields)
 
 
 class Work(Protocol):
@@ -70,7 +168,7 @@ class TaskFile(Sequence[Task]):
     def __init__(self, path: Path, work: Work) -> None:
         self._take(path, work, _read(path))
 
-    def _take(self, path: Path, work: Work, found: Iterable[tuple[int, Entry]]) -> None:
+    def _take(self, path: Path, work: Work, found: Iterable[tuple[int, TaskSpec]]) -> None:
         """Take over tasks with the places where their lines start."""
         self.path, self.work = path.absolute(), work
         self.keys: list[str] = []
@@ -83,7 +181,7 @@ class TaskFile(Sequence[Task]):
             self._starts.append(start)
 
     @classmethod
-    def write(cls, path: Path, entries: Iterable[Entry], work: Work) -> Self:
+    def write(cls, path: Path, entries: Iterable[TaskSpec], work: Work) -> Self:
         """Write a file, unless it is the same already.
 
         Raises
@@ -172,7 +270,7 @@ def file_of(folder: Path, key: str) -> Path:
     return folder / key[:2] / f"{key}.csv"
 
 
-def _read(path: Path) -> Iterator[tuple[int, Entry]]:
+def _read(path: Path) -> Iterator[tuple[int, TaskSpec]]:
     """Where each task's line starts, and the task.
 
     A task that differs from the one before only in its seed is not parsed again.
@@ -182,13 +280,13 @@ def _read(path: Path) -> Iterator[tuple[int, Entry]]:
         head, _, rest = line.rpartition(b', "seed": ')
         seed = rest.strip().removesuffix(b",").removesuffix(b"}")
         if entry and head == shared and seed.isdigit():
-            entry = Entry(entry.command, entry.parameters, int(seed))
+            entry = TaskSpec(entry.command, entry.parameters, int(seed))
         else:
             entry, shared = _entry(line, path, i), head
         yield start, entry
 
 
-def _written(entries: Iterable[Entry], file: IO[bytes]) -> Iterator[tuple[int, Entry]]:
+def _written(entries: Iterable[TaskSpec], file: IO[bytes]) -> Iterator[tuple[int, TaskSpec]]:
     """Write tasks; yields where each line starts, and the task."""
     end, separator = file.write(b"["), b"\n"
     last, head = None, b""
@@ -217,7 +315,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     raise InputError("its end is missing", "run the command that wrote it again", source=path)
 
 
-def _entry(line: bytes, path: Path, index: int) -> Entry:
+def _entry(line: bytes, path: Path, index: int) -> TaskSpec:
     try:
         found = json.loads(line.decode().strip().removesuffix(","))
     except (ValueError, RecursionError):
@@ -229,7 +327,7 @@ def _entry(line: bytes, path: Path, index: int) -> Entry:
         and isinstance(found["parameters"], dict)
         and (found["seed"] is None or type(found["seed"]) is int)
     ):
-        return Entry(found["command"], found["parameters"], found["seed"])
+        return TaskSpec(found["command"], found["parameters"], found["seed"])
     raise InputError("not a task", RIGHT, source=path, line=index + 2)
 
 
@@ -248,3 +346,91 @@ def _names(folder: Path) -> list[str]:
         return os.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
         return []
+
+
+@dataclass(frozen=True)
+class Driver:
+    """A process that runs tasks, or waits for jobs that do.
+
+    Attributes
+    ----------
+    started : start of the process in clock ticks, to know it from a later one of that number.
+    jobs : tasks that it runs at once itself; 0 if jobs of a cluster run them.
+    """
+
+    host: str
+    pid: int
+    started: str
+    jobs: int
+
+    @property
+    def alive(self) -> bool | None:
+        """Whether the process still runs; None if it is on another machine."""
+        if self.host != socket.gethostname():
+            return None
+        started = _started(self.pid)
+        return started != "" and started == self.started
+
+
+@contextmanager
+def driving(file: Path, jobs: int) -> Iterator[None]:
+    """Be the only driver of a task file, recorded in `tasks.driver` beside it.
+
+    A lock alone would not do: drivers run on several machines that share the folder. It keeps two
+    of one machine from recording themselves at once.
+
+    Raises
+    ------
+    InputError : another driver runs on this machine.
+    """
+    place = file.with_suffix(".driver")
+    me = Driver(socket.gethostname(), os.getpid(), _started(os.getpid()), jobs)
+    with locked(place, wait=WAIT):
+        check_free(file)
+        for stale in place.parent.glob(f".{place.name}.*"):  # of killed processes
+            if not stale.name.endswith(".lock"):
+                stale.unlink(missing_ok=True)
+        write_atomic({place: to_json(asdict(me))})
+    try:
+        yield
+    finally:
+        if driver_of(file) == me:
+            place.unlink(missing_ok=True)
+
+
+def check_free(file: Path) -> None:
+    """Refuse a task file that another process of this machine works on.
+
+    Raises
+    ------
+    InputError : naming the process.
+    """
+    other = driver_of(file)
+    if other and other.pid != os.getpid() and other.alive:
+        raise InputError(f"another run works on {file} (process {other.pid})", "wait until it ends, or end it")
+
+
+def driver_of(file: Path) -> Driver | None:
+    """The recorded driver of a task file, alive or not."""
+    try:
+        return Driver(**json.loads(file.with_suffix(".driver").read_text()))
+    except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
+        return None
+
+
+def _started(pid: int) -> str:
+    """Start of a process; empty if there is none, `unknown` if the system does not show it.
+
+    A process that has ended and whose parent has not noticed (state Z) is none.
+    """
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return ""
+    except PermissionError:
+        pass
+    try:
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return "unknown"
+    return "" if state in ("Z", "X") else fields[18]

@@ -1,4 +1,4 @@
-"""What methods without perturbations know of ln Z: the tables of docs/estimate-z.md, and what a step of
+"""ln Z by methods without perturbations: the tables of docs/estimate-z.md, and the time that a step of
 each takes, in processor time of one core.
 """
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from thesis_cli.inference.choose import map_solver
 from thesis_cli.inference.exact import exact_log_partition_function
-from thesis_cli.inference.parity.constraints import Limits
+from thesis_cli.inference.parity.constraints import HashLimits
 from thesis_cli.inference.sampling.annealing import annealed
 from thesis_cli.inference.variational.frank_wolfe import frank_wolfe
 from thesis_cli.models.factor_graph import Factor, FactorGraph
@@ -32,7 +32,7 @@ def complete(count, deviation):
 
 def hashes(name, graph, samples, seconds):
     began = time.process_time()
-    found = wish(graph, samples, np.random.SeedSequence(1), limits=Limits(seconds=seconds))
+    found = wish(graph, samples, np.random.SeedSequence(1), limits=HashLimits(seconds=seconds))
     took = time.process_time() - began
     truth = exact_log_partition_function(graph)[0]
     solver, _ = map_solver(graph)

@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import MODELS
 from thesis_cli.inference.exact import exact_log_partition_function
 from thesis_cli.models.files import load_model
-from thesis_cli.studies.perturbation.rivals import METHODS, Answer, answers, summary
+from thesis_cli.studies.perturbation.baselines import METHODS, BaselineAnswer, answers, summary
 
 ISING = load_model(MODELS / "ising-4x4.uai")
 SIZES = {"annealing": [2, 2], "thermodynamic": [2, 2]}
@@ -39,7 +39,7 @@ def test_banded_constraints_bound_from_below():
 
 
 def test_summaries_by_hand():
-    runs = [Answer("any", "lower", 1.0, low=1.0), Answer("any", "lower", 4.0, low=4.0)]
+    runs = [BaselineAnswer("any", "lower", 1.0, low=1.0), BaselineAnswer("any", "lower", 4.0, low=4.0)]
     found = summary(runs, 2.0)
     assert found == pytest.approx(
         {

@@ -1,4 +1,4 @@
-"""What methods that ask a MAP solver for ln Z, and their rivals, say of a model at given budgets."""
+"""Answers for ln Z at given budgets: of methods that ask a MAP solver, and of baselines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.commands.ln_z.low_rank import BoundName, BoundOptions, bounds
 from thesis_cli.inference.parity.bands import banded_maxima
-from thesis_cli.inference.parity.constraints import Limits
+from thesis_cli.inference.parity.constraints import HashLimits
 from thesis_cli.inference.sampling.annealing import annealed, thermodynamic_integral
 from thesis_cli.inference.variational.frank_wolfe import EntropyName, frank_wolfe
 from thesis_cli.models.factor_graph import FactorGraph
@@ -27,12 +27,11 @@ Side = Literal["upper", "lower", "neither"]
 
 CONFIDENCE = 0.95
 """Confidence level of intervals, and of bounds that hold with a probability."""
-
 ENUMERABLE = 2**20
 """Most configurations for methods that enumerate them."""
 
 
-class Answer(NamedTuple):
+class BaselineAnswer(NamedTuple):
     """A number that a method gives for ln Z.
 
     Attributes
@@ -54,18 +53,20 @@ class Answer(NamedTuple):
 
 
 Size = Sequence[int]
-Method = Callable[[FactorGraph, Size, np.random.SeedSequence], list[Answer]]
+Method = Callable[[FactorGraph, Size, np.random.SeedSequence], list[BaselineAnswer]]
 
 
-def answers(method: str, graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> tuple[list[Answer], float]:
-    """What a method of `METHODS` says of a model, and the seconds that it takes.
+def answers(
+    method: str, graph: FactorGraph, size: Size, seed: np.random.SeedSequence
+) -> tuple[list[BaselineAnswer], float]:
+    """Answers of a method of `METHODS` for a model, and the seconds that it takes.
 
     Parameters
     ----------
     method : a key of `METHODS`.
     graph : the model.
     size : the method's budget: perturbations, copies, MAP calls, hashes, or chains and temperatures.
-    seed : of all random numbers.
+    seed : seed of all random numbers.
 
     Returns
     -------
@@ -80,7 +81,7 @@ def answers(method: str, graph: FactorGraph, size: Size, seed: np.random.SeedSeq
     return found, time.process_time() - start
 
 
-def summary(runs: Sequence[Answer], log_z: float) -> dict[str, float]:
+def summary(runs: Sequence[BaselineAnswer], log_z: float) -> dict[str, float]:
     """How far the answers of several runs are from ln Z.
 
     Returns
@@ -112,71 +113,74 @@ def _deviation(values: Floats) -> float:
 def _bound(name: BoundName, label: str, side: Side) -> Method:
     """Bounds and approximations of the command `bound`."""
 
-    def run(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[Answer]:
+    def run(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[BaselineAnswer]:
         number = int(seed.generate_state(1)[0])
         options = BoundOptions(samples=size[0] if size else 1, seed=number, jobs=1, confidence=CONFIDENCE)
         found = bounds(graph, name, options)
         value = found.estimates[0].value
-        return [Answer(label, side, value, map_calls=found.map_calls)]
+        return [BaselineAnswer(label, side, value, map_calls=found.map_calls)]
 
     return run
 
 
-def _full_rank(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[Answer]:
+def _full_rank(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[BaselineAnswer]:
     """The Exponential trick on noise for each configuration."""
     values = perturbed_maxima(graph, size[0], seed, max_configurations=ENUMERABLE).values
     value = float(power(1.0).estimate_log_z(-np.euler_gamma - values))
-    return [Answer("full rank", "neither", value, map_calls=size[0])]
+    return [BaselineAnswer("full rank", "neither", value, map_calls=size[0])]
 
 
-def _expanded(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[Answer]:
+def _expanded(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[BaselineAnswer]:
     found = expanded_maximum(graph, size[0], seed)
-    maximum = Answer("expanded", "neither", found.value, map_calls=1)
-    return [maximum, Answer("mean field", "lower", found.mean_field, low=found.mean_field, map_calls=1)]
+    maximum = BaselineAnswer("expanded", "neither", found.value, map_calls=1)
+    return [maximum, BaselineAnswer("mean field", "lower", found.mean_field, low=found.mean_field, map_calls=1)]
 
 
 def _frank_wolfe(entropy: EntropyName) -> Method:
-    def run(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[Answer]:
+    def run(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[BaselineAnswer]:
         found = frank_wolfe(graph, size[0], entropy=entropy)
         if entropy == "bethe":
-            return [Answer("Frank-Wolfe, Bethe", "neither", found.value, map_calls=found.map_calls)]
-        return [Answer("Frank-Wolfe", "upper", found.upper, high=found.upper, map_calls=found.map_calls)]
+            return [BaselineAnswer("Frank-Wolfe, Bethe", "neither", found.value, map_calls=found.map_calls)]
+        return [BaselineAnswer("Frank-Wolfe", "upper", found.upper, high=found.upper, map_calls=found.map_calls)]
 
     return run
 
 
-def _ais(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[Answer]:
+def _ais(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[BaselineAnswer]:
     found = annealed(graph, size[0], size[1], seed)
     low = found.lower(CONFIDENCE)
-    return [Answer("annealing", "neither", found.value), Answer("annealing, below", "lower", low, low=low)]
+    return [
+        BaselineAnswer("annealing", "neither", found.value),
+        BaselineAnswer("annealing, below", "lower", low, low=low),
+    ]
 
 
-def _thermodynamic(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[Answer]:
+def _thermodynamic(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[BaselineAnswer]:
     found = thermodynamic_integral(graph, size[0], size[1], seed)
-    return [Answer("thermodynamic", "neither", found.value)]
+    return [BaselineAnswer("thermodynamic", "neither", found.value)]
 
 
-def _wish(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[Answer]:
+def _wish(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[BaselineAnswer]:
     """WISH with independent constraints, on models that can be enumerated."""
     if graph.size > ENUMERABLE:
         return []
     found = wish(graph, size[0], seed, confidence=CONFIDENCE)[0]
-    return [Answer("WISH", "neither", found.value, found.low, found.high, found.map_calls)]
+    return [BaselineAnswer("WISH", "neither", found.value, found.low, found.high, found.map_calls)]
 
 
-def _banded_wish(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[Answer]:
+def _banded_wish(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[BaselineAnswer]:
     """WISH with constraints on neighbouring bits, which prove a bound from below."""
     hashing, resampling = (np.random.default_rng(child) for child in seed.spawn(2))
-    maxima = banded_maxima(graph, size[0], hashing, Limits(seconds=math.inf))
+    maxima = banded_maxima(graph, size[0], hashing, HashLimits(seconds=math.inf))
     found, bound = estimates(maxima, CONFIDENCE, resampling)
-    estimate = Answer("WISH, banded", "neither", found.value, map_calls=found.map_calls)
-    return [estimate, Answer("WISH, below", "lower", bound.value, low=bound.value, map_calls=found.map_calls)]
+    estimate = BaselineAnswer("WISH, banded", "neither", found.value, map_calls=found.map_calls)
+    return [estimate, BaselineAnswer("WISH, below", "lower", bound.value, low=bound.value, map_calls=found.map_calls)]
 
 
-def _mesh_bethe(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[Answer]:
+def _mesh_bethe(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[BaselineAnswer]:
     """The largest Bethe approximation of an attractive model, by cuts of a mesh of marginals."""
     found = mesh_bethe(graph)[0]
-    return [Answer("mesh Bethe", "lower", found.value, low=found.value, map_calls=found.map_calls)]
+    return [BaselineAnswer("mesh Bethe", "lower", found.value, low=found.value, map_calls=found.map_calls)]
 
 
 METHODS: dict[str, Method] = {
