@@ -13,7 +13,7 @@ from typing import Any
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import nearest, without_secrets
 from thesis_cli.commands.core.command import Command, command_named
-from thesis_cli.commands.core.fields import OptionField
+from thesis_cli.commands.core.fields import OptionField, aliases_of
 from thesis_cli.commands.core.request import Request
 
 SHELL_ONLY = ("out", "no_out", "figure", "json", "quiet", "verbose", "debug", "help")
@@ -43,7 +43,7 @@ def field_named(command: Command, key: str) -> OptionField:
     InputError : there is none, or no task may set it.
     """
     name, fields = normal(key), command.fields
-    field = fields.get(name)
+    field = fields.get(aliases_of(fields).get(name, name))
     if field is None and name not in SHELL_ONLY:
         raise InputError(f"no option {key!r}", nearest(name, _settable(command)))
     not_swept = field.about.not_swept if field else ""

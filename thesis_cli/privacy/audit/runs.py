@@ -18,10 +18,10 @@ from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.audit.bounds import LEAST_RUNS, LowerBound, clopper_pearson_lower_bound, gdp_lower_bound
 from thesis_cli.privacy.audit.pairs import Table, by_record
 from thesis_cli.privacy.audit.scores import Scores, Subject
+from thesis_cli.privacy.release.plan import ReleasePlan
 from thesis_cli.privacy.release.record import Record
-from thesis_cli.privacy.release.release import ReleaseRequest
 
-Entry = Callable[[Table, ReleaseRequest], Record]
+EntryPoint = Callable[[Table, ReleasePlan], Record]
 """An entry point: from a table and settings to the record of a release."""
 
 REACH = 1 + 1e-9
@@ -105,7 +105,7 @@ class AuditReport:
 def audit(
     subject: Subject,
     runs: int,
-    entry: Entry = by_record,
+    entry: EntryPoint = by_record,
     entry_name: str = "record",
     *,
     confidence: float = 0.95,
@@ -130,11 +130,11 @@ def audit(
     """
     if runs < 2 * LEAST_RUNS:
         raise InputError(f"the number of runs is {runs}", f"it must be at least {2 * LEAST_RUNS}")
-    subject = subject.anew(subject.pair.request)
+    subject = subject.anew(subject.pair.plan)
     start, done, public = time.monotonic(), 0, ""
     for done in range(2, runs + 1, 2):
         for side, table in enumerate(subject.pair.tables):
-            record = entry(table, subject.pair.request)
+            record = entry(table, subject.pair.plan)
             subject.add(record, side)
             public = public or subject.difference(record, side)
         if tick:

@@ -32,8 +32,8 @@ from thesis_cli.privacy.mechanisms.mechanism import (
     OpenDPLaplace,
     zcdp_epsilon,
 )
-from thesis_cli.privacy.release.record import Promise
-from thesis_cli.privacy.release.subspace import counted_blocks
+from thesis_cli.privacy.mechanisms.units import counted_blocks
+from thesis_cli.privacy.release.record import PrivacyGuarantee
 from thesis_cli.privacy.tables.schema import Schema
 
 SLACK = 1e-6
@@ -178,7 +178,7 @@ class Measurement:
     versions : versions of this program and of its libraries.
     """
 
-    promise: Promise
+    promise: PrivacyGuarantee
     rho: float | None
     mechanism: Calibration | None
     vector: tuple[float, ...]
@@ -229,7 +229,7 @@ def measured(
         for choice in _choices(part, found.astype(np.float64), scale, plan.gaussian, choose or opendp_choose)
     ]
     neighbours = "tables of the same number of rows that differ in one row"
-    promise = Promise(plan.budget.epsilon, plan.budget.delta, neighbours, count)
+    promise = PrivacyGuarantee(plan.budget.epsilon, plan.budget.delta, neighbours, count)
     versions = {name: version(name) for name in ("thesis-cli", "opendp", "numpy")}
     return Measurement(promise, rho, calibration, vector, tuple(choices), versions)
 

@@ -19,8 +19,7 @@ from thesis_cli.privacy.embedding.means import distance, mean_at, mean_of_matrix
 from thesis_cli.privacy.kernels import Codes, Kernel, Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget, Noise
 from thesis_cli.privacy.query.weighted_sample import Function, push_forward
-from thesis_cli.privacy.release.files import Release
-from thesis_cli.privacy.release.subspace import uniform_weights
+from thesis_cli.privacy.release.record import Release, uniform_weights
 
 QUERIES, COLUMNS = 1000, 3
 """Range queries, and the columns that each restricts."""

@@ -14,7 +14,8 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget, Noise
-from thesis_cli.privacy.release.subspace import Constraint, Subspace, counted_blocks, reweighted
+from thesis_cli.privacy.mechanisms.units import counted_blocks
+from thesis_cli.privacy.release.subspace import Constraint, Subspace, reweighted
 
 
 @dataclass(frozen=True)
