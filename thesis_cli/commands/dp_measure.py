@@ -128,8 +128,8 @@ class MeasureResult(Result):
     rows : the answers; none after a dry run.
     errors : errors to be expected; only of a dry run.
     measurement : everything that the mechanism made public; None after a dry run.
-    plan : what was measured.
-    total : what all releases of the table have spent; None without a ledger.
+    plan : queries and budget.
+    total : budget that all releases of the table have spent; None without a ledger.
     out : file of the answers; None if none was written.
     """
 

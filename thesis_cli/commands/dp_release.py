@@ -75,7 +75,7 @@ AGAIN = frozenset(
     {"again", "rows", "weights", "weight_bound", "public", "delimiter", "time_limit", "jobs", "out", "overwrite"}
 )
 """Fields that go with `again`."""
-SIZED = ", of ".join(row.sizes for row in METHODS.values() if row.sizes)
+SIZED = listed([f"of {row.sizes}" for row in METHODS.values() if row.sizes], ", or ")
 """Things that `size` counts."""
 FITTED = listed(methods_where(lambda row: row.fits_rows and "rows" in row.options), " and ")
 """Methods that make few rows by default."""
@@ -155,7 +155,7 @@ class ReleaseRequest(Request):
     )
     size: int | None = option(
         None,
-        f"Number of {SIZED}.",
+        f"Number {SIZED}.",
         least=1,
         most=10**5,
         methods=heeding_methods("size"),

@@ -61,7 +61,7 @@ class PopulationTestRequest(Request):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PopulationTestResult(Result):
-    """What the tests found.
+    """Findings of the tests.
 
     Attributes
     ----------

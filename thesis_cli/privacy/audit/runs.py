@@ -36,7 +36,7 @@ class AuditReport:
 
     Attributes
     ----------
-    method, entry : what was audited, and through which entry point.
+    method, entry : audited method, and the entry point.
     runs : number of releases, half of them of either table.
     rows : number of rows of each table.
     epsilon, delta : claimed privacy: the budget.
@@ -46,7 +46,7 @@ class AuditReport:
     gdp : proven lower bound on mu; None without Gaussian noise.
     clopper_pearson : proven lower bound on epsilon.
     repeats, most_repeats : values of the noise that occurred before, and how many chance allows.
-    public : what differs in the public parts of the records of the two tables; empty if nothing.
+    public : first difference of the public parts of the records of the two tables; empty if nothing.
     fault : largest factor on the noise that these runs would contradict; None if they would
         contradict none, or contradict the noise as it is.
     seconds : time of the runs.

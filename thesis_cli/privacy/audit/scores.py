@@ -83,7 +83,7 @@ class Subject(ABC):
         """The same tables under other settings, without releases."""
 
     def difference(self, record: Record, side: int) -> str:
-        """What of a record's public part differs from that of the other table's release by the
+        """First difference of a record's public part from that of the other table's release by the
         library, with the same public draws; empty if nothing does.
         """
         if self._reference is None or self._reference[0] != record.entropy:

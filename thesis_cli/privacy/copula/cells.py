@@ -181,7 +181,7 @@ class Tree:
     Attributes
     ----------
     bins : bin of each cell.
-    masses : of the bins, shape (B,).
+    masses : masses of the bins, shape (B,).
     functions : one for each cut, in order, shape (B, B - 1): constant on both sides of the cut, 0
         elsewhere; of mean 0 and mean square 1 under the masses.
     spans : 4 l r / (l + r) for a cut into masses l and r: the mass of a node that is cut in half.

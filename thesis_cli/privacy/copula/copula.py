@@ -33,7 +33,7 @@ from thesis_cli.privacy.mechanisms.stages import StageFeatures
 from thesis_cli.privacy.tables.schema import Schema
 
 Favour = Literal["balance", "marginals", "correlations", "rows"]
-"""What the rows of a release should keep best."""
+"""Statistics that the rows of a release should keep best."""
 
 SHARES: dict[Favour, tuple[float, float]] = {
     "balance": (0.35, 0.65),
@@ -62,7 +62,7 @@ class CopulaStages:
     schema : columns.
     rows : number N of rows of the table.
     rho : budget of zero-concentrated differential privacy of all stages together.
-    favour : what is to be answered well; it sets the stages' shares of the budget.
+    favour : statistics that are to be answered well; it sets the stages' shares of the budget.
     """
 
     schema: Schema

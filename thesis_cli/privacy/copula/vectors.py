@@ -227,9 +227,9 @@ class PairStage:
 
     Attributes
     ----------
-    cells, trees, features : of all columns.
+    cells, trees, features : cells, bins and functions of all columns.
     pairs : numbers of two columns, the lower first, shape (P, 2).
-    share : of the release's rho.
+    share : share of the release's rho.
     singles : share of the columns' own bins in the squared diameter; 0 leaves them out.
     """
 
@@ -359,7 +359,8 @@ def shrunk(found: Floats, variances: Floats, groups: Ints) -> Floats:
 
     Parameters
     ----------
-    found, variances : of P pairs, shape (P, R, R); an infinite variance where nothing is known.
+    found, variances : covariances of P pairs and their variances, shape (P, R, R); infinite where nothing
+        is known.
     groups : group of each coefficient of each pair, -1 where a column has no such function.
     """
     result = np.zeros(found.shape)

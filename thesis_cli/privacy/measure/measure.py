@@ -46,7 +46,7 @@ Spend = Callable[[Budget, float | None], None]
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured, all of it public.
+    """Queries and budget of a measurement, all of it public.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class Plan:
 
     @cached_property
     def total(self) -> float:
-        """What is divided among the queries: rho with a delta, epsilon without."""
+        """Budget that is divided among the queries: rho with a delta, epsilon without."""
         if not self.gaussian:
             return self.budget.epsilon * (1 - SLACK)
         rho = OpenDPGaussian().calibrate(1, 1.0, self.budget).rho

@@ -5,7 +5,7 @@ settings alone. Each stage is rho_k-zCDP by OpenDP's map for its noise; adaptive
 sum_k rho_k (Bun and Steinke 2016), and OpenDP converts the largest sum that is within the budget.
 
 Every stage reads the table. Its sensitivity rests on the number N of rows and on the features of a
-single row, so that the promise covers a person whose row is replaced in all passes, even if the
+single row, so that the privacy guarantee covers a person whose row is replaced in all passes, even if the
 table changes between two of them. The rows of a pass are counted. A small table is held in memory
 and read once; a larger one is read again, and `Table.chunks` ends the release if it has changed.
 

@@ -326,7 +326,7 @@ def _text(node: ast.expr) -> str | None:
 
 
 def _date_of(op: ast.operator, left: DateKind, right: DateKind) -> DateKind:
-    """What a sum or difference of dates and numbers stands for; anything else is a number."""
+    """Kind of a sum or difference of dates and numbers; anything else is a number."""
     if isinstance(op, ast.Add) and not (left and right):
         return left or right
     return left if isinstance(op, ast.Sub) and not right else ""

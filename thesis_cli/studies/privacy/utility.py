@@ -1,4 +1,4 @@
-"""What released rows of a real table are good for, in scores beside those of other rows.
+"""Utility of released rows of a real table, in scores beside those of other rows.
 
     from thesis_cli.studies.privacy.utility import scores, table
 
