@@ -88,7 +88,7 @@ class VectorMethod(Implementation):
         noised, counted = noise.add(vector, sensitivity, plan.budget), None
         if private.count is None:
             noised, counted = totals.means(noised)
-        size = plan.size if plan.public is None else len(plan.public)
+        size = len(plan.public) if plan.public is not None else plan.size if plan.row.size else embedding.count
         return Released(noised.calibration, NoisyVector(tuple(noised.values.tolist())), size, counted)
 
     def effective(self, plan: ReleasePlan, count: int) -> int:
