@@ -8,13 +8,13 @@ import time
 
 import numpy as np
 
-from thesis_cli.privacy.copula.copula import Plan
+from thesis_cli.privacy.copula.copula import CopulaStages
 from thesis_cli.privacy.embedding.features import draw_features
 from thesis_cli.privacy.embedding.means import mean_at, mean_of_matrix
 from thesis_cli.privacy.embedding.points import synthesise
 from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget, OpenDPGaussian
-from thesis_cli.privacy.release.staged import OpenDPStages, Passes, release_stages, total_rho
+from thesis_cli.privacy.mechanisms.stages import OpenDPStages, Passes, release_stages, total_rho
 from thesis_cli.privacy.release.subspace import orthonormal_basis
 from thesis_cli.privacy.tables.schema import Category, Real, Schema
 
@@ -40,7 +40,7 @@ def report(name, ours, peer, theirs):
 def copula(columns, rows, budget):
     """Seconds of a release by the method copula, and its rows."""
     began = time.perf_counter()
-    plan = Plan(Schema(columns), len(rows), total_rho(budget))
+    plan = CopulaStages(Schema(columns), len(rows), total_rho(budget))
     passes = Passes([rows], len(rows), len(columns))
     noise, spend = OpenDPStages(), lambda *_: None
     _, stages = release_stages(lambda _: plan, passes, len(rows), budget, spend, noise, lambda s, of: s.mean(of))

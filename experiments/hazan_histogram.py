@@ -8,8 +8,19 @@ from scipy.special import erfc
 from thesis_cli.base.figures import COLOURS, label, legend_below, marks, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
 from thesis_cli.reproduction.measuring import measure
-from thesis_cli.studies.perturbation.sample_means import EXPONENTIAL, NORMAL, decay, tail_bound
-from thesis_cli.studies.perturbation.sample_means import COUNTS, MAXIMUM, NOISE, PRESETS, rows_of, run, tasks
+from thesis_cli.studies.perturbation.sample_means import (
+    COUNTS,
+    EXPONENTIAL,
+    MAXIMUM,
+    NOISE,
+    NORMAL,
+    PRESETS,
+    decay,
+    rows_of,
+    run,
+    tail_bound,
+    tasks,
+)
 
 NEAR, MIDDLE, FAR = 0.5, 1.5, 2.5
 """Limits between which rates of decay are measured, in standard deviations of a sample mean."""

@@ -12,9 +12,8 @@ from thesis_cli.perturbation.expanded.expanded import expanded_maximum
 from thesis_cli.perturbation.low_rank.sequential import SequentialSampler
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading
 from thesis_cli.reproduction.measuring import furthest, labelled, lowest, measure, select
-from thesis_cli.studies.perturbation.spin_glass_gap import bulk, by_size, misfit, power_law
 from thesis_cli.studies.perturbation.sequential_paths import acceptance, paths
-from thesis_cli.studies.perturbation.spin_glass_gap import EXACT, gap
+from thesis_cli.studies.perturbation.spin_glass_gap import EXACT, bulk, by_size, gap, misfit, power_law
 
 KINDS = "attractive", "mixed"
 RUNS = "paths", "attempts"

@@ -16,13 +16,12 @@ from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.privacy.query.query import ask
 from thesis_cli.privacy.query.replicates import limits_of, replicates, with_errors
 from thesis_cli.privacy.query.weighted_sample import WeightedSample
-from thesis_cli.privacy.release.release import ReleaseRequest, private_record
-from thesis_cli.privacy.release.rows import synthetic
+from thesis_cli.privacy.release.plan import ReleasePlan
+from thesis_cli.privacy.release.release import private_record, synthetic
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
 from thesis_cli.reproduction.measuring import measure, select
-from thesis_cli.studies.privacy.real_tables import FAMILIES, questions
 from thesis_cli.studies.privacy.real_releases import SeededStages
-from thesis_cli.studies.privacy.real_tables import SOURCES, table
+from thesis_cli.studies.privacy.real_tables import FAMILIES, SOURCES, questions, table
 
 DELTA = 1e-6
 SEED = 19
@@ -63,7 +62,7 @@ def run(seed, name, epsilon, draws, each, simulated, rows):
     found = []
     for draw, child in enumerate(seed.spawn(draws)):
         rng = np.random.default_rng(child)
-        request = ReleaseRequest(schema, Budget(epsilon, DELTA), "copula", entropy=int(rng.integers(2**63)))
+        request = ReleasePlan(schema, Budget(epsilon, DELTA), "copula", entropy=int(rng.integers(2**63)))
         record = private_record([private], len(private), request, lambda *_: None, noise=SeededStages(rng))
         release = synthetic(record, rows or len(private))
         simulations = [ask_all(WeightedSample.of_release(one)) for one in replicates(release, simulated)]

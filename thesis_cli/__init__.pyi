@@ -252,7 +252,7 @@ def dp_release(
     delta: float = ...,
     accept_delta: bool = ...,
     person: str | None = ...,
-    most: int | None = ...,
+    contribution_bound: int | None = ...,
     neighbours: Literal['replace', 'add-remove'] = ...,
     query: str | None = ...,
     delimiter: str | None = ...,

@@ -9,8 +9,8 @@ import thesis_cli
 from thesis_cli.commands import dp_audit
 from thesis_cli.privacy.mechanisms import mechanism
 from thesis_cli.privacy.mechanisms.mechanism import OpenDPGaussian
-from thesis_cli.privacy.release import release
-from thesis_cli.privacy.release.files import Release
+from thesis_cli.privacy.release import plan, release, vectors
+from thesis_cli.privacy.release.record import Release
 
 
 @pytest.fixture
@@ -29,26 +29,26 @@ def planted(monkeypatch):
             def _draw(self, vector, found):
                 return vector + factor * found.scale * rng.normal(size=vector.size)
 
-        monkeypatch.setitem(release.NOISES, "gaussian", Fast)
-        monkeypatch.setattr(dp_audit, "METHODS", dp_audit.METHODS[:1])
+        monkeypatch.setitem(vectors.NOISES, "gaussian", Fast)
+        monkeypatch.setattr(dp_audit, "NOISY", (("features", "gaussian"),))
 
     return plant
 
 
 def test_few_runs_of_all_methods_tell_nothing(audit, tmp_path, monkeypatch):
     """Of either noise one method is enough."""
-    monkeypatch.setattr(dp_audit, "METHODS", (dp_audit.METHODS[0], *dp_audit.METHODS[3:]))
+    monkeypatch.setattr(dp_audit, "NOISY", (*dp_audit.NOISY[:2], *dp_audit.NOISY[4:]))
     result = audit("--runs", 40, "--confidence", 1 - 1e-7)
     assert (result.status, result.err) == (0, "wrote results/runs/dp-audit-all.csv\n")
-    assert result.out.count("not contradicted: ") == len(dp_audit.METHODS)
-    assert result.out.count("too few runs") == len(dp_audit.METHODS)
+    assert result.out.count("not contradicted: ") == len(dp_audit.NOISY)
+    assert result.out.count("too few runs") == len(dp_audit.NOISY)
     assert "holds" not in result.out
     assert "mu >= 0.000 of 3.235 claimed (0%), 40 runs" in result.out
     assert "epsilon >= 0.000 of 3 claimed (0%), 40 runs" in result.out
     with open(tmp_path / "results/runs/dp-audit-all.csv") as file:
         rows = list(csv.DictReader(file))
     assert [row["method"] for row in rows] == [
-        method if noise in ("gaussian", None) else f"{method}, {noise}" for method, noise in dp_audit.METHODS
+        method if noise in ("gaussian", None) else f"{method}, {noise}" for method, noise in dp_audit.NOISY
     ]
     assert {(row["entry"], row["runs"], row["verdict"]) for row in rows} == {("record", "40", "not contradicted")}
     assert 0.999 < float(rows[0]["reach"]) <= 1
@@ -80,7 +80,7 @@ def test_the_command_is_audited_from_a_file(cli, planted, monkeypatch):
     """Its rows, which the audit leaves aside, take most of the time."""
 
     def one_row(record, *rest, **options):
-        return Release(record.schema, release.uniform_rows(record.schema, 1, 0), np.ones(1), record)
+        return Release(record.schema, plan.uniform_rows(record.schema, 1, 0), np.ones(1), record)
 
     monkeypatch.setattr(release, "synthetic", one_row)
     planted(1.0)

@@ -15,11 +15,9 @@ from tests.privacy.release.test_subspace import Recorder
 from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.commands import dp_release
 from thesis_cli.commands.core.command import command_named
-from thesis_cli.commands.release import run as release_run
 from thesis_cli.privacy.accounting.ledger import Ledger
-from thesis_cli.privacy.release import release
-from thesis_cli.privacy.release import rows as release_rows
-from thesis_cli.privacy.release.record import Record
+from thesis_cli.privacy.release import features, vectors
+from thesis_cli.privacy.release.files import parse_record
 from thesis_cli.privacy.tables import table as privacy_table
 
 ROOT = Path(__file__).parents[2]
@@ -103,7 +101,7 @@ def test_not_a_byte_changes_with_the_table_when_the_noise_does_not(cli, people, 
     """Nor a word of what is printed: the noise is a fake that forgets what it is given."""
     answer = np.random.default_rng(0).normal(size=100) / 10
     noise = Recorder(answer)
-    monkeypatch.setattr(release, "NOISES", dict.fromkeys(release.NOISES, lambda: noise))
+    monkeypatch.setattr(vectors, "NOISES", dict.fromkeys(vectors.NOISES, lambda: noise))
     monkeypatch.setattr(secrets, "randbits", lambda bits: 7)
     size = () if "--public" in options else ("--size", 40)
     budget = BUDGET[:2] if "laplace" in options else BUDGET
@@ -214,7 +212,7 @@ def test_a_release_that_fails_once_it_has_spent_says_so(cli, people, monkeypatch
     def fail(files):
         raise failure
 
-    monkeypatch.setattr(release_run, "write_atomic", fail)
+    monkeypatch.setattr(dp_release, "write_atomic", fail)
     arguments = "people.csv", "--schema", "schema.toml", *FAST, "--ledger", "ledger.json", "--limit", 2, 0.1
     result = cli("dp-release", *arguments)
     assert result.status == (130 if isinstance(failure, KeyboardInterrupt) else 1)
@@ -228,7 +226,7 @@ def test_interrupted_rows_keep_the_record(cli, people, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(release_rows, "synthesise", interrupt)
+        patch.setattr(features, "synthesise", interrupt)
         result = cli("dp-release", "people.csv", "--schema", "schema.toml", *FAST, "--out", "a.csv")
     assert (result.status, result.out) == (130, "")
     assert "the budget (1, 0.001) counts as spent; a.json keeps the noisy embedding" in result.err
@@ -309,7 +307,7 @@ def test_python_writes_nothing_and_keeps_the_record(people, monkeypatch):
     """The shell writes the same rows, where noise and public draws are the same."""
     made = {"schema": "schema.toml", "epsilon": 1, "delta": 1e-3, "size": 40, "rows": 30}
     answer = np.random.default_rng(0).normal(size=40) / 10
-    monkeypatch.setattr(release, "NOISES", dict.fromkeys(release.NOISES, lambda: Recorder(answer)))
+    monkeypatch.setattr(vectors, "NOISES", dict.fromkeys(vectors.NOISES, lambda: Recorder(answer)))
     monkeypatch.setattr(secrets, "randbits", lambda bits: 7)
     before = sorted(people.rglob("*"))
     frame = pd.read_csv("people.csv", keep_default_na=False)
@@ -318,7 +316,7 @@ def test_python_writes_nothing_and_keeps_the_record(people, monkeypatch):
     assert found.settings["table"] == "<DataFrame>"
     written = thesis_cli.dp_release("people.csv", **made, out="a.csv")
     assert (people / "a.csv").read_text() == found.columns.csv() == written.columns.csv()
-    assert Record.from_json((people / "a.json").read_text()) == found.record
+    assert parse_record((people / "a.json").read_text()) == found.record
     assert [path.name for path in found.save(people / "b.csv")] == ["b.csv", "b.json"]
     for kind in ("csv", "json"):
         assert (people / f"a.{kind}").read_bytes() == (people / f"b.{kind}").read_bytes()
@@ -329,7 +327,7 @@ def test_python_writes_nothing_and_keeps_the_record(people, monkeypatch):
 
 
 def test_what_stops_a_release_that_keeps_no_file_says_so(people, monkeypatch):
-    monkeypatch.setattr(release_rows, "synthesise", lambda *given, **options: 1 / 0)
+    monkeypatch.setattr(features, "synthesise", lambda *given, **options: 1 / 0)
     given = {"schema": "schema.toml", "epsilon": 1, "delta": 1e-3, "size": 40}
     with pytest.raises(WorkFailed, match=r"ZeroDivisionError, an error .* no file keeps the noisy embedding"):
         thesis_cli.dp_release("people.csv", **given)
@@ -337,7 +335,7 @@ def test_what_stops_a_release_that_keeps_no_file_says_so(people, monkeypatch):
     def full(*given, **options):
         raise MemoryError
 
-    monkeypatch.setattr(release_rows, "synthesise", full)
+    monkeypatch.setattr(features, "synthesise", full)
     with pytest.raises(WorkFailed, match=r"out of memory; the budget .* --again 'a b.json' makes its rows"):
         thesis_cli.dp_release("people.csv", **given, out="a b.csv")
 

@@ -7,12 +7,12 @@ import pytest
 
 import thesis_cli
 import thesis_cli.privacy.release.expected  # takes the true noises before a test replaces them
+from tests.privacy.mechanisms.test_unit_stages import Held
 from tests.privacy.release.test_subspace import Recorder
-from tests.privacy.release.test_unit_stages import Held
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.accounting.ledger import Ledger
 from thesis_cli.privacy.mechanisms.mechanism import Budget
-from thesis_cli.privacy.release import release
+from thesis_cli.privacy.release import copula, vectors
 
 SCHEMA = """\
 [columns.score]
@@ -50,20 +50,20 @@ def arguments(*options, table="t.csv", delta=5e-4):
 def held(monkeypatch):
     """Noise that forgets the vectors, and public draws that are the same each time."""
     answer = 30 + np.random.default_rng(0).random(100)
-    vectors = []
+    found = []
 
     def recorder():
-        vectors.append(Recorder(answer))
-        return vectors[-1]
+        found.append(Recorder(answer))
+        return found[-1]
 
     def stages():
-        vectors.append(Held())
-        return vectors[-1]
+        found.append(Held())
+        return found[-1]
 
-    monkeypatch.setattr(release, "NOISES", dict.fromkeys(release.NOISES, recorder))
-    monkeypatch.setattr(release, "OpenDPStages", stages)
+    monkeypatch.setattr(vectors, "NOISES", dict.fromkeys(vectors.NOISES, recorder))
+    monkeypatch.setattr(copula, "OpenDPStages", stages)
     monkeypatch.setattr(secrets, "randbits", lambda bits: 7)
-    return vectors
+    return found
 
 
 @pytest.mark.parametrize(
@@ -103,11 +103,11 @@ def test_a_persons_release_reads_as_many_rows_of_each_as_count(folder, held):
     others = table.assign(who=["q" + who for who in table.who])
     given = {"schema": "schema.toml", "epsilon": 1, "delta": 5e-4, "method": "features", "size": 20, "person": "who"}
     for frame in (table, others):
-        thesis_cli.dp_release(frame, **given, most=100, rows=5)
+        thesis_cli.dp_release(frame, **given, contribution_bound=100, rows=5)
     (first, second) = (noise.calls[0][0] for noise in held)
     assert first.tobytes() == second.tobytes()
     assert first[-1] == pytest.approx(np.sqrt(3) * 100)
-    found = thesis_cli.dp_release(table, **given, most=1, rows=5)
+    found = thesis_cli.dp_release(table, **given, contribution_bound=1, rows=5)
     assert held[2].calls[0][0][-1] == pytest.approx(np.sqrt(3) * 40)
     assert "one row of each person counts" in found.summary()
 
@@ -152,8 +152,8 @@ def test_budgets_of_two_units_do_not_add_up(cli, folder):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--person", "who"), "--person is given without --most"),
-        (("--most", 2), "--most is given without --person"),
+        (("--person", "who"), "--person is given without --contribution-bound"),
+        (("--contribution-bound", 2), "--contribution-bound is given without --person"),
         (("--person", "nobody", "--most", 2), "t.csv: the table has no column 'nobody'"),
         (("--person", "score", "--most", 2), "t.csv: the schema has the column 'score' of persons"),
         (("--person", "gap", "--most", 2), "t.csv: column 'gap': row 7 has no value"),
@@ -173,3 +173,18 @@ def test_bad_input_is_one_line(cli, folder, options, message):
 def test_options_of_persons_go_with_no_record_that_is_there(folder):
     with pytest.raises(InputError, match="--person does not go with --again"):
         thesis_cli.dp_release(again="r.json", person="who", most=2)
+
+
+def test_the_former_name_of_the_contribution_bound_works(cli, folder):
+    """In the shell and in Python; no help shows it."""
+    asked = {"schema": "schema.toml", "epsilon": 1, "delta": 5e-4, "person": "who"}
+    (old, new) = (
+        thesis_cli.dp_release("t.csv", **asked, **{name: 2}, dry_run=True) for name in ("most", "contribution_bound")
+    )
+    assert old.settings == new.settings
+    assert cli(*arguments("--person", "who", "--most", 2, "--dry-run")).status == 0
+    both = cli(*arguments("--person", "who", "--most", 2, "--contribution-bound", 2, "--dry-run"))
+    assert "--contribution-bound is given twice; --most is its former name" in both.err
+    shown = cli("dp-release", "--help").out
+    assert "--contribution-bound" in shown
+    assert "--most" not in shown

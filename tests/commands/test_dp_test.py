@@ -11,9 +11,10 @@ import pytest
 
 import thesis_cli
 from thesis_cli.privacy.mechanisms.mechanism import Budget, Choice
-from thesis_cli.privacy.release.files import read_release, rows_text
-from thesis_cli.privacy.release.record import Record
-from thesis_cli.privacy.release.release import ReleaseRequest, private_record, release_features, synthetic
+from thesis_cli.privacy.release.files import parse_record, read_release, rows_text
+from thesis_cli.privacy.release.implementation import implementation_of
+from thesis_cli.privacy.release.plan import ReleasePlan
+from thesis_cli.privacy.release.release import private_record, synthetic
 from thesis_cli.privacy.tables import table as privacy_table
 from thesis_cli.privacy.tables.schema import Boolean, Integer, Real, Schema
 from thesis_cli.studies.privacy.seeded import SeededGaussian, SeededLaplace
@@ -50,7 +51,7 @@ def write_release(path, method="features", noise="gaussian", weights="uniform", 
     """A release of 3000 rows with noise of a seeded generator."""
     rng = np.random.default_rng(1)
     size = {"features": 20, "subspace": 25, "exponential": 3}[method]
-    request = ReleaseRequest(schema, Budget(epsilon, 1e-5), method, noise, size, entropy=7)
+    request = ReleasePlan(schema, Budget(epsilon, 1e-5), method, noise, size, entropy=7)
     seeded = SeededGaussian(rng, "analytic") if noise == "gaussian" else SeededLaplace(rng)
     record = private_record(
         [schema.encode(table(0, 3000))],
@@ -104,9 +105,9 @@ def test_what_the_tests_are_given(dp, tmp_path, monkeypatch, noise):
     keeping("permutation_test")
     assert dp("r.csv", "other.csv", "--permutations", 77).status == 0
     (features, (vector, scale, count, law), rows, _), _ = kept[0]
-    record = Record.from_json((tmp_path / "r.json").read_text())
-    assert features.frequencies.tolist() == release_features(record).frequencies.tolist()
-    assert (vector.tolist(), count) == (list(record.vector), 3000)
+    record = parse_record((tmp_path / "r.json").read_text())
+    assert features.frequencies.tolist() == implementation_of(record.method).features(record).frequencies.tolist()
+    assert (vector.tolist(), count) == (list(record.output.vector), 3000)
     assert scale == record.mechanism.scale
     assert law == noise
     assert rows.reals.tolist() == SCHEMA.encode(other).reals.tolist()

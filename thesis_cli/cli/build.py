@@ -14,7 +14,7 @@ import typer
 from thesis_cli.base.errors import InputError
 from thesis_cli.cli import options, output
 from thesis_cli.commands.core.command import Command, Definition, default_text
-from thesis_cli.commands.core.fields import OptionField, fields_of
+from thesis_cli.commands.core.fields import OptionField, aliases_of, fields_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.reproduction.commands import OwnCommand
 
@@ -28,6 +28,7 @@ FIGURE = typer.Option(help="File for the figure, .png; a .pdf goes beside it.", 
 def shell_command(name: str, command: Command) -> Callable[..., None]:
     """A function whose signature Typer turns into the options of a command."""
     own = [_parameter(field) for field in command.fields.values()]
+    own += [_hidden(alias, command.fields[name]) for alias, name in aliases_of(command.fields).items()]
     files = []
     writes = command.saves and "out" in command.fields
     if command.saves:
@@ -133,6 +134,10 @@ def _set(fields: Mapping[str, OptionField], values: Mapping[str, Any]) -> dict[s
     found = {}
     for field in fields.values():
         value = values[field.name]
+        former = values[field.about.alias] if field.about.alias else None
+        if None not in (value, former):
+            raise InputError(f"{field.shell_name} is given twice", f"--{field.about.alias} is its former name")
+        value = former if value is None else value
         if value is None or (isinstance(value, list | tuple) and not value):
             if field.required:
                 raise InputError(f"{field.shell_name} is missing", "see --help")
@@ -158,6 +163,12 @@ def _parameter(field: OptionField) -> inspect.Parameter:
         about["autocompletion"] = lambda incomplete: [c for c in field.choices if c.startswith(incomplete)]
     info = typer.Argument(**about) if field.about.positional else typer.Option(field.shell_name, **about)
     return inspect.Parameter(field.name, _KEYWORD, default=None, annotation=Annotated[kind, info])
+
+
+def _hidden(alias: str, field: OptionField) -> inspect.Parameter:
+    """The former name of an option, which no help shows."""
+    info = typer.Option(f"--{alias.replace('_', '-')}", hidden=True)
+    return inspect.Parameter(alias, _KEYWORD, default=None, annotation=Annotated[str | None, info])
 
 
 def _help(field: OptionField) -> str:

@@ -1,4 +1,4 @@
-"""`thesis-cli dp-audit`: check by repeated releases that dp-release keeps its promise."""
+"""`thesis-cli dp-audit`: check the privacy guarantee of dp-release by repeated releases."""
 
 from __future__ import annotations
 
@@ -15,23 +15,19 @@ from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import check_methods, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
+from thesis_cli.privacy.release.methods import AUDITED, METHODS, AuditChoice
 
 if TYPE_CHECKING:
     from thesis_cli.privacy.audit.pairs import Table
-    from thesis_cli.privacy.audit.runs import AuditReport, Entry
+    from thesis_cli.privacy.audit.runs import AuditReport, EntryPoint
     from thesis_cli.privacy.mechanisms.mechanism import Budget, NoiseName
-    from thesis_cli.privacy.release.record import Method, Record
-    from thesis_cli.privacy.release.release import ReleaseRequest
+    from thesis_cli.privacy.release.plan import ReleasePlan
+    from thesis_cli.privacy.release.record import Record
 
-METHODS: tuple[tuple[Method, NoiseName | None], ...] = (
-    ("features", "gaussian"),
-    ("features", "laplace"),
-    ("subspace", "gaussian"),
-    ("subspace", "laplace"),
-    ("exponential", None),
-    ("copula", "gaussian"),
+NOISY: tuple[tuple[str, NoiseName | None], ...] = tuple(
+    (method, noise) for method in AUDITED for noise in METHODS[method].noises or (None,)
 )
-"""What is audited, in this order; the exponential mechanism adds no noise to a vector."""
+"""Audited methods with each of their noises, in this order; a choice adds no noise to a vector."""
 LEAST = 40
 """Fewest releases of a method."""
 GAUSSIAN, PURE, DELTA = 20.0, 3.0, 1e-6
@@ -49,9 +45,7 @@ class AuditRequest(Request):
     it has no seed. The exit status is 1 if the releases contradict what the budget promises.
     """
 
-    method: Literal["all", "copula", "features", "subspace", "exponential"] = option(
-        "all", "Method of dp-release to audit, with each noise that it has."
-    )
+    method: AuditChoice = option("all", "Method of dp-release to audit, with each noise that it has.")
     epsilon: float | None = option(
         None,
         "Epsilon of the budget; the same code releases with any.",
@@ -63,7 +57,7 @@ class AuditRequest(Request):
         "Delta of the budget for Gaussian noise.",
         above=0,
         below=1,
-        methods=("all", "copula", "features", "subspace"),
+        methods=("all", *(method for method in AUDITED if METHODS[method].noises)),
     )
     runs: int = option(40_000, "Releases of each method, half of them for each of two tables.", least=LEAST)
     command_runs: int = option(
@@ -133,7 +127,7 @@ def run(request: AuditRequest, progress: Progress) -> AuditResult:
     from thesis_cli.privacy.audit.runs import audit
     from thesis_cli.privacy.audit.scores import subject
 
-    chosen = [(method, noise) for method, noise in METHODS if request.method in ("all", method)]
+    chosen = [(method, noise) for method, noise in NOISY if request.method in ("all", method)]
     parts = len(chosen) * (2 if request.command_runs else 1)
     seconds = None if request.seconds is None else request.seconds / parts
     reports = []
@@ -143,7 +137,7 @@ def run(request: AuditRequest, progress: Progress) -> AuditResult:
             options: dict[str, Any] = {"confidence": request.confidence, "seconds": seconds, "tick": tick}
             reports.append(audit(found, request.runs, **options))
             if request.command_runs:
-                drawn = found.anew(replace(found.pair.request, public=None))  # the command draws its points
+                drawn = found.anew(replace(found.pair.plan, public=None))  # the command draws its points
                 entry = _by_command(Path(to, "table.csv"))
                 reports.append(audit(drawn, request.command_runs, entry, "dp-release", **options))
     return AuditResult(
@@ -162,19 +156,16 @@ def _budget(request: AuditRequest, noise: NoiseName | None) -> Budget:
     return Budget(request.epsilon or PURE)
 
 
-def _by_command(file: Path) -> Entry:
+def _by_command(file: Path) -> EntryPoint:
     """dp-release as an entry point: from a CSV file to the record, with public draws of its own."""
     from thesis_cli.commands import dp_release
 
-    def entry(table: Table, request: ReleaseRequest) -> Record:
+    def entry(table: Table, plan: ReleasePlan) -> Record:
         file.write_text(Columns(table).csv(), encoding="utf-8")
-        settings: dict[str, Any] = {"size": request.size}
-        if request.method != "exponential":
-            settings |= {"delta": request.budget.delta, "noise": request.noise, "rows": 1}
-        if request.method == "copula":
-            del settings["size"], settings["noise"]
+        settings = {"size": plan.size, "delta": plan.budget.delta, "noise": plan.noise, "rows": 1}
+        heeded: dict[str, Any] = {name: value for name, value in settings.items() if name in plan.row.options}
         release = dp_release.ReleaseRequest(
-            table=file, schema=request.schema, epsilon=request.budget.epsilon, method=request.method, **settings
+            table=file, schema=plan.schema, epsilon=plan.budget.epsilon, method=plan.method, **heeded
         )
         return dp_release.run(release, silent).record
 

@@ -16,7 +16,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_writable, to_json, write_atomic
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
-from thesis_cli.commands.core.fields import argument, option, settings_of
+from thesis_cli.commands.core.fields import argument, files_named, option, settings_of
 from thesis_cli.commands.core.overwrite import holds_release, unfinished
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
@@ -128,8 +128,8 @@ class MeasureResult(Result):
     rows : the answers; none after a dry run.
     errors : errors to be expected; only of a dry run.
     measurement : everything that the mechanism made public; None after a dry run.
-    plan : what was measured.
-    total : what all releases of the table have spent; None without a ledger.
+    plan : queries and budget.
+    total : budget that all releases of the table have spent; None without a ledger.
     out : file of the answers; None if none was written.
     """
 
@@ -142,7 +142,7 @@ class MeasureResult(Result):
 
     @presentation
     def lines(self) -> list[tuple[str, str]]:
-        """Answers with their intervals, the promise, the mechanism and the budget."""
+        """Answers with their intervals, the privacy guarantee, the mechanism and the budget."""
         lines = [(error.query, f"{error.statistic} +- {error.error:.4g} ({error.unit})") for error in self.errors]
         groups: dict[str, list[MeasuredRow]] = {}
         for row in self.rows:
@@ -153,9 +153,9 @@ class MeasureResult(Result):
             lines += [(query if single else f"  {row.group}", _answer(row)) for row in rows]
         if self.measurement is None:
             return [*lines, ("dry run", "errors of half a 95 % interval; nothing is spent or written")]
-        promise = self.measurement.promise
-        budget = f"({promise.epsilon:.4g}, {promise.delta:.4g})"
-        lines.append(("promise", f"{budget}-differential privacy of each of the {promise.rows:,} rows"))
+        guarantee = self.measurement.promise
+        budget = f"({guarantee.epsilon:.4g}, {guarantee.delta:.4g})"
+        lines.append(("promise", f"{budget}-differential privacy of each of the {guarantee.rows:,} rows"))
         lines.append(("intervals", "95 %, for the statistics of the table itself, clamped to the schema"))
         if self.measurement.mechanism is not None:
             lines.append(("mechanism", self.measurement.mechanism.mechanism))
@@ -171,7 +171,7 @@ class MeasureResult(Result):
 
     @presentation
     def facts(self) -> Mapping[str, Any]:
-        """Promise, mechanism, noisy numbers and answers."""
+        """Privacy guarantee, mechanism, noisy numbers and answers."""
         if self.measurement is None:
             return {"dry_run": [asdict(error) for error in self.errors]}
         return {
@@ -222,7 +222,7 @@ def run(request: MeasureRequest, progress: Progress) -> MeasureResult:
 
     assert request.schema is not None
     assert request.epsilon is not None
-    check_apart(request)
+    check_apart(files_named(request), request.ledger, request.out)
     schema = request.schema if isinstance(request.schema, Schema) else Schema.load(request.schema)
     plan = Plan(schema, Budget(request.epsilon, request.delta), request.queries, request.define or ())
     assert plan.parts

@@ -19,16 +19,17 @@ from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.inputs.releases import ReleaseSource, open_release, release_argument
 from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option, read_rows, table_label
+from thesis_cli.privacy.release.methods import methods_where
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from thesis_cli.privacy.mechanisms.units import Counted
     from thesis_cli.privacy.query.query import Answer, AnswerRow
     from thesis_cli.privacy.query.weighted_sample import WeightedSample
-    from thesis_cli.privacy.release.files import Release
-    from thesis_cli.privacy.release.record import Counted, Promise
+    from thesis_cli.privacy.release.record import PrivacyGuarantee, Release
 
-SIMULATED = "copula", "features"
+SIMULATED = methods_where(lambda row: row.replicates is not None)
 """Methods whose releases can be simulated (`privacy.replicates`)."""
 NO_FILE = "the scores are printed, and no file holds them"
 
@@ -91,7 +92,7 @@ class QueryResult(Result):
     """
 
     answers: Sequence[Answer]
-    promise: Promise
+    promise: PrivacyGuarantee
     counted: Counted
     rows: int
     weights: str | None
@@ -125,10 +126,12 @@ class QueryResult(Result):
     @presentation
     def facts(self) -> Mapping[str, Any]:
         """The answers, without scores on a holdout: those are written to no file."""
+        from thesis_cli.privacy.release.record import written
+
         found = finite(_dicts(row for answer in self.answers for row in answer.rows))
         return {
-            "promise": asdict(self.promise),
-            "private": asdict(self.counted),
+            "promise": written(self.promise),
+            "private": written(self.counted),
             "weights": self.weights,
             "answers": found,
         }

@@ -5,35 +5,60 @@ The noise is OpenDP's, from the randomness of the operating system: no field is 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 from thesis_cli.base.columns import Columns
+from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import write_atomic
-from thesis_cli.base.progress import Progress
+from thesis_cli.base.progress import COUNTED, Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import jobs_option
-from thesis_cli.commands.core.fields import argument, check_methods, fields_of, given, heeding, option, settings_of
+from thesis_cli.commands.core.fields import (
+    argument,
+    check_methods,
+    fields_of,
+    files_named,
+    given,
+    heeding,
+    option,
+    settings_of,
+)
 from thesis_cli.commands.core.overwrite import check_overwritten
 from thesis_cli.commands.core.request import Request
-from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option, table_stem
-from thesis_cli.commands.release.guards import check_apart, check_same, claimed
-from thesis_cli.commands.release.result import ReleaseResult
-from thesis_cli.commands.release.run import (
-    check_weighted_rows,
-    made_of,
-    measured,
-    plan_of,
-    record_of,
-    result_of,
-    spending_of,
+from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option, read_rows, table_stem
+from thesis_cli.commands.release.budget import Spending
+from thesis_cli.commands.release.guards import (
+    check_apart,
+    check_delta,
+    check_public,
+    check_same,
+    check_unpaid,
+    claimed,
+    warn_of_delta,
+    warn_of_noise,
+)
+from thesis_cli.commands.release.result import ReleaseResult, release_files
+from thesis_cli.privacy.release.methods import (
+    AUTO,
+    METHODS,
+    MethodChoice,
+    heeding_methods,
+    listed,
+    methods_where,
+    sizes_text,
 )
 
 if TYPE_CHECKING:
-    from thesis_cli.privacy.release.record import Method, Record
+    from thesis_cli.privacy.accounting.ledger import Total
+    from thesis_cli.privacy.mechanisms.mechanism import Budget
+    from thesis_cli.privacy.release.plan import ReleasePlan
+    from thesis_cli.privacy.release.record import Made, Record
     from thesis_cli.privacy.tables.schema import Schema
+    from thesis_cli.privacy.tables.table_base import Table
 
     SchemaSource = str | Path | Schema
     """The path of a schema in TOML, or a schema."""
@@ -50,8 +75,10 @@ AGAIN = frozenset(
     {"again", "rows", "weights", "weight_bound", "public", "delimiter", "time_limit", "jobs", "out", "overwrite"}
 )
 """Fields that go with `again`."""
-AUTO = ("copula", "features", "subspace", "marginals")
-"""Methods that `auto` chooses from; the first that heeds all options is taken."""
+SIZED = listed([f"of {row.sizes}" for row in METHODS.values() if row.sizes], ", or ")
+"""Things that `size` counts."""
+FITTED = listed(methods_where(lambda row: row.fits_rows and "rows" in row.options), " and ")
+"""Methods that make few rows by default."""
 TEMPLATE = frozenset({"init_schema", "table", "query", "delimiter", "overwrite"})
 """Fields that go with `init_schema`."""
 
@@ -76,29 +103,30 @@ class ReleaseRequest(Request):
         "Privacy budget delta; Gaussian noise needs one, well below 1/N.",
         least=0,
         below=1,
-        methods=("copula", "features", "marginals", "subspace"),
+        methods=heeding_methods("delta"),
     )
     accept_delta: bool = option(
         False,
         "Release with a delta of 1/N or more, which allows publishing a row as it is.",
-        methods=("copula", "features", "marginals", "subspace"),
+        methods=heeding_methods("accept_delta"),
     )
     person: str | None = option(
         None,
         "Column that names each row's person; the promise is then a person's, and no output shows the column.",
-        methods=("copula", "features", "subspace"),
+        methods=heeding_methods("person"),
     )
-    most: int | None = option(
+    contribution_bound: int | None = option(
         None,
         "Largest number of rows of a person that count, for --person; others are left out at random.",
         least=1,
-        methods=("copula", "features", "subspace"),
+        alias="most",
+        methods=heeding_methods("contribution_bound"),
     )
     neighbours: Literal["replace", "add-remove"] = option(
         "replace",
         "Tables that the promise compares: one row or person is replaced, or is missing in one of them; add-remove"
         " keeps the number of rows secret.",
-        methods=("copula", "features", "subspace"),
+        methods=heeding_methods("neighbours"),
     )
     query: str | None = option(None, "SELECT that gives the table, if it is a database.")
     delimiter: str | None = delimiter_option()
@@ -109,29 +137,29 @@ class ReleaseRequest(Request):
         names="output",
         not_swept="a task writes its table and no other file",
     )
-    method: Literal["auto", "copula", "features", "marginals", "subspace", "exponential"] = option(
+    method: MethodChoice = option(
         "auto",
-        "Mechanism: kernels of columns and of pairs (copula), random features, noisy marginals, the span of points"
-        " (subspace) or a small table (exponential); auto takes copula, or the first that the options go with.",
+        f"Mechanism: {listed([row.help for row in METHODS.values()], ' or ')}; auto takes {AUTO[0]}, or the first that"
+        " the options go with.",
     )
     favour: Literal["balance", "marginals", "correlations", "rows"] = option(
-        "balance", "What the rows keep best; it sets the shares of the budget.", methods=("copula",)
+        "balance", "What the rows keep best; it sets the shares of the budget.", methods=heeding_methods("favour")
     )
     algorithm: Literal["mst", "aim"] = option(
         "mst",
         "Choice of the marginals: mst takes a tree of pairs at once, aim one pair after another, and is slower.",
-        methods=("marginals",),
+        methods=heeding_methods("algorithm"),
     )
     noise: Literal["gaussian", "laplace"] = option(
-        "gaussian", "Noise; laplace promises delta 0 and is larger.", methods=("features", "subspace")
+        "gaussian", "Noise; laplace promises delta 0 and is larger.", methods=heeding_methods("noise")
     )
     size: int | None = option(
         None,
-        "Number of features, of points drawn from the schema (subspace), or of rows (exponential).",
+        f"Number {SIZED}.",
         least=1,
         most=10**5,
-        methods=("features", "subspace", "exponential"),
-        default_text="1000; 3 for exponential",
+        methods=heeding_methods("size"),
+        default_text=sizes_text(),
     )
     public: TableSource | None = option(
         None,
@@ -139,31 +167,34 @@ class ReleaseRequest(Request):
         metavar="FILE",
         names="file",
         objects=True,
-        methods=("subspace",),
+        methods=heeding_methods("public"),
     )
     public_is_public: bool = option(
         False,
         "Confirm that all rows of --public are public, though the private table has more of them than chance makes"
         " likely.",
-        methods=("subspace",),
+        methods=heeding_methods("public_is_public"),
     )
     rows: int | None = option(
         None,
         "Rows of the synthetic table.",
         least=1,
         most=10**6,
-        methods=("copula", "features", "marginals", "subspace"),
-        default_text="as many as the table has, at most 100,000; 1000 for features and subspace, and with --weights"
-        " one for each point of a subspace",
+        methods=heeding_methods("rows"),
+        default_text=f"as many as the table has, at most 100,000; 1000 for {FITTED}, and with --weights one for each"
+        " point of a subspace",
     )
     weights: Literal["uniform", "simplex", "l1", "raw"] = option(
         "uniform",
         "Weights of the rows: uniform writes plain rows, simplex probabilities; l1 (see --weight-bound) and raw are for"
         " a subspace and may be negative.",
-        methods=("features", "subspace"),
+        methods=heeding_methods("weights"),
     )
     weight_bound: float = option(
-        1.0, "Bound C on the sum of absolute weights (Theorem 13), for --weights l1.", least=1, methods=("subspace",)
+        1.0,
+        "Bound C on the sum of absolute weights (Theorem 13), for --weights l1.",
+        least=1,
+        methods=heeding_methods("weight_bound"),
     )
     unknown: Literal["error", "missing"] = option(
         "error", "Meaning of a value that cannot be read, in a column that may have missing ones."
@@ -192,7 +223,10 @@ class ReleaseRequest(Request):
         objects=True,
     )
     time_limit: float | None = option(
-        None, "Seconds for making the rows; the best rows so far are taken.", above=0, methods=("features",)
+        None,
+        "Seconds for making the rows; the best rows so far are taken.",
+        above=0,
+        methods=heeding_methods("time_limit"),
     )
     jobs: int | None = jobs_option()
     out: Path | None = option(
@@ -242,14 +276,12 @@ class ReleaseRequest(Request):
                 raise InputError(f"--{name} is missing", "a release needs it")
         if self.noise == "laplace" and self.delta:
             raise InputError("--delta does not go with --noise laplace", "Laplace noise promises delta 0")
-        if self.person is not None and self.most is None:
-            raise InputError(
-                "--person is given without --most", "give the largest number of a person's rows that count"
-            )
-        if self.most is not None and self.person is None:
-            raise InputError(
-                "--most is given without --person", "name the column of persons; --weight-bound bounds weights"
-            )
+        if self.person is not None and self.contribution_bound is None:
+            remedy = "give the largest number of a person's rows that count"
+            raise InputError("--person is given without --contribution-bound", remedy)
+        if self.contribution_bound is not None and self.person is None:
+            remedy = "name the column of persons; --weight-bound bounds weights"
+            raise InputError("--contribution-bound is given without --person", remedy)
         if self.public is not None and self.size is not None:
             raise InputError("--size does not go with --public", "the public rows have a size already")
         if self.public_is_public and self.public is None:
@@ -260,17 +292,22 @@ class ReleaseRequest(Request):
                     raise InputError(f"--{name} is given without --ledger", "give the file of a ledger")
         self.chosen_method()
 
-    def chosen_method(self) -> Method:
-        """The method, or the first that heeds every option that was given."""
+    def chosen_method(self) -> str:
+        """The method, or the first that heeds every option that was given, has the weights and can spend
+        the budget.
+        """
         if self.method != "auto":
             return self.method
-        methods = heeding(self, AUTO)
-        weighted = self.weights in ("l1", "raw")
-        if weighted and "subspace" not in methods:
-            raise InputError(f"--weights {self.weights} does not go with --time-limit", "it is for subspace")
-        if not self.delta and len(methods) > 1:
-            methods = [m for m in methods if m != "copula"]  # its noise needs a delta
-        return "subspace" if weighted else cast("Method", methods[0])
+        heed = heeding(self, AUTO)
+        methods = [name for name in heed if self.weights in METHODS[name].weights]
+        if not methods:
+            known = methods_where(lambda row: self.weights in row.weights)
+            others = (fields_of(type(self))[name] for name in given(self))
+            other = next(field for field in others if field.about.methods and not set(known) & set(field.about.methods))
+            problem = f"--weights {self.weights} does not go with {other.shell_name}"
+            raise InputError(problem, f"it is for {', '.join(known)}")
+        pure = [name for name in methods if METHODS[name].noises != ("gaussian",)]
+        return (methods if self.delta or not pure else pure)[0]
 
     @property
     def stem(self) -> str:
@@ -283,24 +320,182 @@ def run(request: ReleaseRequest, progress: Progress) -> ReleaseResult:
     if request.init_schema is not None:
         return _init_schema(request)
     if request.again is None:
-        check_apart(request)
-        plan = plan_of(request)
-        spending = spending_of(request, plan)
+        check_apart(files_named(request), request.ledger, request.out)
+        plan = _plan_of(request)
+        spending = _spending_of(request, plan)
         if request.dry_run:
-            from thesis_cli.commands.release.preview import preview
-
             with spending.guarded():
-                return preview(request, plan, spending)
+                return _preview(request, plan, spending)
         spending.check(plan.budget)
         with claimed(request.out, request.overwrite), spending.guarded():
-            record = measured(request, plan, spending, progress)
-            return result_of(request, record, spending.total, progress)
-    record = record_of(request.again)
+            record = _measured(request, plan, spending, progress)
+            return _result_of(request, record, spending.total, progress)
+    record = _record_of(request.again)
     check_methods(request, record.method)
-    check_weighted_rows(request, record.method)
+    _check_weighted_rows(request, record.method)
     if request.out is not None:
-        check_same(request.out, replace(record, made=made_of(request)), request.overwrite)
-    return result_of(request, record, None, progress)
+        check_same(request.out, replace(record, made=_made_of(request)), request.overwrite)
+    return _result_of(request, record, None, progress)
+
+
+def _plan_of(request: ReleaseRequest) -> ReleasePlan:
+    """The plan of a release, all of it public; refuses before anything is spent."""
+    from thesis_cli.privacy.mechanisms.mechanism import Budget
+    from thesis_cli.privacy.mechanisms.units import Unit
+    from thesis_cli.privacy.release.plan import ReleasePlan, check_rows
+    from thesis_cli.privacy.tables.schema import Schema
+
+    assert request.schema is not None
+    assert request.epsilon is not None
+    budget = Budget(request.epsilon, request.delta)
+    schema = request.schema if isinstance(request.schema, Schema) else Schema.load(request.schema)
+    method = request.chosen_method()
+    check_rows(schema, method, request.weights, request.weight_bound, request.time_limit)
+    _check_weighted_rows(request, method)
+    return ReleasePlan(
+        schema,
+        budget,
+        method,
+        request.noise,
+        size=request.size or METHODS[method].size or 1,
+        public=None if request.public is None else read_rows(request.public, schema, delimiter=request.delimiter),
+        unit=Unit(request.neighbours, request.contribution_bound),
+        favour=request.favour,
+        algorithm=request.algorithm,
+    )
+
+
+def _check_weighted_rows(request: ReleaseRequest, method: str) -> None:
+    """Refuse a number of rows where each point of a subspace is one."""
+    if request.rows is not None and METHODS[method].points_are_rows and request.weights != "uniform":
+        raise InputError("--rows does not go with weights in a subspace", "each of its points is a row")
+
+
+def _spending_of(request: ReleaseRequest, plan: ReleasePlan) -> Spending:
+    """Account that the release is charged to."""
+    note = plan.method if request.out is None else f"{plan.method}, {request.out.name}"
+    found = Spending.of(request.ledger, request.table, request.name, request.limit, note)
+    found.record = None if request.out is None else request.out.with_suffix(".json")
+    found.unit = plan.unit.name(request.person)
+    return found
+
+
+def _record_of(source: RecordSource) -> Record:
+    """The record that a source stands for.
+
+    Raises
+    ------
+    InputError : the file cannot be read, or the source is no record.
+    """
+    from thesis_cli.privacy.release.files import read_record
+    from thesis_cli.privacy.release.record import Record
+
+    if isinstance(source, str | Path):
+        return read_record(source)
+    record = getattr(source, "record", source)
+    if not isinstance(record, Record):
+        raise InputError(f"--again is <{type(source).__name__}>", "it must be the record of a release")
+    return record
+
+
+def _made_of(request: ReleaseRequest) -> Made:
+    """Settings of the rows."""
+    from thesis_cli.privacy.release.record import Made
+
+    return Made(request.rows, request.weights, request.weight_bound, request.time_limit)
+
+
+def _opened(request: ReleaseRequest, plan: ReleasePlan) -> Table:
+    from thesis_cli.privacy.tables.table import open_table
+
+    assert request.table is not None
+    return open_table(request.table, request.query, names=plan.schema.names_read, delimiter=request.delimiter or "")
+
+
+def _measured(request: ReleaseRequest, plan: ReleasePlan, spending: Spending, progress: Progress) -> Record:
+    """The record of a new release; if a file is named, it is written before this returns."""
+    from thesis_cli.privacy.release.implementation import implementation_of
+    from thesis_cli.privacy.release.release import private_record
+    from thesis_cli.privacy.tables.persons import rows_that_count
+
+    table = _opened(request, plan)
+    blocks, count = rows_that_count(
+        table, plan.schema, request.person, request.contribution_bound, plan.entropy, request.unknown
+    )
+    if not (count or plan.unit.secret):
+        raise InputError("the table has no rows", "give a table of one row or more", source=table.source)
+    check_delta(plan.budget.delta, None if plan.unit.secret else count, request.accept_delta)
+    check_public(request.public, request.table, plan, table, request.unknown, request.public_is_public)
+
+    def spend(budget: Budget, rho: float | None) -> None:
+        if not plan.unit.secret:
+            warn_of_noise(plan, count)
+        spending.spend(budget, rho)
+
+    with progress(count * implementation_of(plan.method).passes(plan), "rows") as tick:
+        jobs, public = jobs_or_all(request.jobs), None if plan.unit.secret else count
+        record = private_record(blocks, public, plan, spend, jobs=jobs, progress=tick)
+    if spending.record is not None:
+        write_atomic({spending.record: record.to_json()})
+    if not request.accept_delta:
+        warn_of_delta(record)
+    return record
+
+
+def _result_of(request: ReleaseRequest, record: Record, total: Total | None, progress: Progress) -> ReleaseResult:
+    """Rows of a record: post-processing, which sees no private table."""
+    from thesis_cli.privacy.release.files import rows_columns
+    from thesis_cli.privacy.release.release import synthetic
+
+    public = None if request.public is None else read_rows(request.public, record.schema, delimiter=request.delimiter)
+    with progress(COUNTED, "steps") as tick:
+        release = synthetic(
+            record,
+            request.rows,
+            request.weights,
+            weight_bound=request.weight_bound,
+            public=public,
+            time_limit=request.time_limit,
+            jobs=jobs_or_all(request.jobs),
+            progress=lambda objective: tick(1),
+        )
+    release = replace(release, record=replace(release.record, made=_made_of(request)))
+    if request.out is not None:
+        write_atomic(release_files(release, request.out, request.weights != "uniform"))
+    return ReleaseResult(
+        columns=rows_columns(release, weighted=request.weights != "uniform"),
+        request=request,
+        settings=settings_of(request, method=record.method, size=record.size),
+        release=release,
+        total=total,
+        out=request.out,
+    )
+
+
+def _preview(request: ReleaseRequest, plan: ReleasePlan, spending: Spending) -> ReleaseResult:
+    """Checks and expected errors of a release that is not made."""
+    from thesis_cli.commands.release.preview import preview
+    from thesis_cli.privacy.tables.persons import rows_that_count
+
+    table = _opened(request, plan)
+
+    def count() -> int:
+        bound = request.contribution_bound
+        return rows_that_count(table, plan.schema, request.person, bound, plan.entropy, request.unknown)[1]
+
+    def checks(count: int, readable: bool) -> Iterator[Callable[[], None]]:
+        public, source, out = request.public, request.table, request.out
+        if readable:
+            yield lambda: check_public(public, source, plan, table, request.unknown, request.public_is_public)
+        if count:
+            yield lambda: check_delta(plan.budget.delta, count, request.accept_delta)
+        if out is not None:
+            yield lambda: check_unpaid(out, request.overwrite)
+        yield lambda: spending.check(plan.budget)
+
+    found, cells = preview(plan, table, count, checks, spending, request.rows, request.unknown)
+    settings = settings_of(request, method=plan.method)
+    return ReleaseResult(columns=cells, request=request, settings=settings, preview=found)
 
 
 def _init_schema(request: ReleaseRequest) -> ReleaseResult:

@@ -22,9 +22,10 @@ from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, deli
 if TYPE_CHECKING:
     import numpy as np
 
+    from thesis_cli.privacy.embedding.features import Features
     from thesis_cli.privacy.kernels import Rows
     from thesis_cli.privacy.query.two_sample import TwoSampleResult
-    from thesis_cli.privacy.release.files import Release
+    from thesis_cli.privacy.release.record import Release
 
 logger = logging.getLogger("thesis_cli")
 
@@ -60,7 +61,7 @@ class PopulationTestRequest(Request):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PopulationTestResult(Result):
-    """What the tests found.
+    """Findings of the tests.
 
     Attributes
     ----------
@@ -92,6 +93,8 @@ def run(request: PopulationTestRequest, progress: Progress) -> PopulationTestRes
     """Run the tests that the release allows."""
     import numpy as np
 
+    from thesis_cli.privacy.release.implementation import implementation_of
+
     release = open_release(request.release)
     other = read_rows(request.other, release.schema, request.query, delimiter=request.delimiter)
     if len(other) < 2:
@@ -99,8 +102,9 @@ def run(request: PopulationTestRequest, progress: Progress) -> PopulationTestRes
     seed = seed_or_fresh(request.seed)
     by_vector, by_rows = np.random.default_rng(seed).spawn(2)
     tests = []
-    if release.record.method == "features":
-        tests.append(_by_vector(release, other, by_vector))
+    features = implementation_of(release.record.method).features(release.record)
+    if features is not None:
+        tests.append(_by_vector(release, features, other, by_vector))
     else:
         logger.info("a release by %s has no vector of features: permutations only", release.record.method)
     if (release.weights >= 0).all():
@@ -117,19 +121,19 @@ def run(request: PopulationTestRequest, progress: Progress) -> PopulationTestRes
     )
 
 
-def _by_vector(release: Release, other: Rows, rng: np.random.Generator) -> TwoSampleResult:
+def _by_vector(release: Release, features: Features, other: Rows, rng: np.random.Generator) -> TwoSampleResult:
     import numpy as np
 
     from thesis_cli.privacy.query.two_sample import NoisyMean, noisy_mean_test
-    from thesis_cli.privacy.release.release import release_features
+    from thesis_cli.privacy.release.vectors import noisy_vector
 
-    vector, noise = release.record.noisy_vector
+    vector, noise = noisy_vector(release.record)
     counted = release.record.count
-    if counted.most > 1:
-        logger.info("rows of one person may be alike: N rows count as N / %d", counted.most)
+    if counted.contribution_bound > 1:
+        logger.info("rows of one person may be alike: N rows count as N / %d", counted.contribution_bound)
     return noisy_mean_test(
-        release_features(release.record),
-        NoisyMean(np.array(vector), noise.scale, max(1, round(counted.rows / counted.most)), noise.noise),
+        features,
+        NoisyMean(np.array(vector), noise.scale, max(1, round(counted.rows / counted.contribution_bound)), noise.noise),
         other,
         rng,
     )

@@ -216,7 +216,7 @@ def _table(source: ReleaseSource) -> tuple[Table, dict[str, str]]:
     from thesis_cli.semantics.denotation import Table
 
     release = open_release(source)
-    columns = read_columns(release.schema, release.columns)
+    columns = read_columns(release.schema.columns, release.columns)
     numbers = {name: np.asarray(value.data, np.float64) for name, value in columns.items() if value.kind != "text"}
     return Table(numbers, release.weights), {name: "a category" for name in columns if name not in numbers}
 

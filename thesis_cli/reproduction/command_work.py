@@ -21,7 +21,7 @@ from thesis_cli.base.errors import InputError, WorkFailed, describe
 from thesis_cli.base.files import write_atomic
 from thesis_cli.base.wording import nearest, without_secrets
 from thesis_cli.commands.core.command import Command, command_named
-from thesis_cli.commands.core.fields import OptionField
+from thesis_cli.commands.core.fields import OptionField, aliases_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.reproduction.fingerprint import fingerprint
 from thesis_cli.reproduction.tasks import Task
@@ -56,7 +56,7 @@ def field_named(command: Command, key: str) -> OptionField:
     InputError : there is none, or no task may set it.
     """
     name, fields = normal(key), command.fields
-    field = fields.get(name)
+    field = fields.get(aliases_of(fields).get(name, name))
     if field is None and name not in SHELL_ONLY:
         raise InputError(f"no option {key!r}", nearest(name, _settable(command)))
     not_swept = field.about.not_swept if field else ""

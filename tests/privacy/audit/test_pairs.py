@@ -34,10 +34,10 @@ def test_the_tables_are_neighbours_and_reach_the_sensitivity(method, noise):
 def test_stages_tell_a_pair_apart_nearly_as_well_as_the_budget_allows():
     """In another release than that of the search. OpenDP's conversion leaves 0.957 of mu."""
     budget = Budget(20.0, 1e-6)
-    pair = staged_pair(budget)
+    pair = staged_pair("copula", budget)
     assert 0.999 < pair.reach <= 1
-    stages = by_record(pair.tables[0], pair.request).stages
-    vectors = [replayed(table, pair.request, stages)[1] for table in pair.tables]
+    stages = by_record(pair.tables[0], pair.plan).output.stages
+    vectors = [replayed(table, pair.plan, stages)[1] for table in pair.tables]
     apart = [np.linalg.norm(one - other) / stage.scale for one, other, stage in zip(*vectors, stages, strict=True)]
     assert 0.9 < math.hypot(*apart) * analytic_scale(1.0, budget) < 0.957
     one, other = (STAGED.encode(table).reals for table in pair.tables)
@@ -46,7 +46,7 @@ def test_stages_tell_a_pair_apart_nearly_as_well_as_the_budget_allows():
 
 def test_some_small_domain_reaches_epsilon_and_none_exceeds_it():
     largest = []
-    for pair, choices in choice_pairs(Budget(1.5)):
+    for pair, choices in choice_pairs("exponential", Budget(1.5)):
         probabilities = choices.probabilities()
         assert probabilities.sum(1) == pytest.approx(1)
         assert pair.reach == pytest.approx(1, abs=1e-9)

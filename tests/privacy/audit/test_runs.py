@@ -19,9 +19,10 @@ from thesis_cli.privacy.audit.scores import subject
 from thesis_cli.privacy.embedding.features import Features
 from thesis_cli.privacy.mechanisms import mechanism
 from thesis_cli.privacy.mechanisms.mechanism import Budget, Choice, OpenDPGaussian, OpenDPLaplace
-from thesis_cli.privacy.release import exponential, release
-from thesis_cli.privacy.release.staged import OpenDPStages
+from thesis_cli.privacy.mechanisms.stages import OpenDPStages
+from thesis_cli.privacy.release import exponential, vectors
 from thesis_cli.privacy.release.subspace import Subspace
+from thesis_cli.privacy.release.vectors import NoisyVector
 
 GAUSSIAN, PURE = Budget(20.0, 1e-6), Budget(2.0)
 MANY, RUNS, FEW = 4800, 300, 60
@@ -58,8 +59,8 @@ def noise(monkeypatch):
             def _draw(self, vector, found):
                 return vector + found.scale * rng.laplace(0, factor, vector.shape)
 
-        monkeypatch.setitem(release.NOISES, "gaussian", Gaussian)
-        monkeypatch.setitem(release.NOISES, "laplace", Laplace)
+        monkeypatch.setitem(vectors.NOISES, "gaussian", Gaussian)
+        monkeypatch.setitem(vectors.NOISES, "laplace", Laplace)
 
         def choose(scores, sensitivity, epsilon):
             """The exponential mechanism by Gumbel noise on the scores; permute-and-flip by
@@ -87,9 +88,9 @@ def quick(noise):
             if id(table) not in records:
                 noise(lambda rng, shape: np.zeros(shape))
                 record = by_record(table, request)
-                records[id(table)] = record, np.array(record.vector), factor * record.mechanism.scale
+                records[id(table)] = record, np.array(record.output.vector), factor * record.mechanism.scale
             record, vector, scale = records[id(table)]
-            return replace(record, vector=tuple((vector + scale * rng.normal(size=vector.size)).tolist()))
+            return replace(record, output=NoisyVector(tuple((vector + scale * rng.normal(size=vector.size)).tolist())))
 
         return entry
 
@@ -236,9 +237,9 @@ def test_stages_without_noise_and_stages_that_depend_on_the_table_are_contradict
 
     def entry(table, request):
         record = by_record(table, request)
-        last = record.stages[-1]
+        last = record.output.stages[-1]
         changed = replace(last, sensitivity=last.sensitivity * (1 + 2**-52 * (table is leaking)))
-        return replace(record, stages=(*record.stages[:-1], changed))
+        return replace(record, output=replace(record.output, stages=(*record.output.stages[:-1], changed)))
 
     assert '"sensitivity": ' in audit(worst("copula"), 40, entry).contradictions[0]
     factor = 0.0

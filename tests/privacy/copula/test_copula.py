@@ -4,12 +4,11 @@ import math
 import numpy as np
 import pytest
 
-from thesis_cli.privacy.copula import normal as copula_normal
-from thesis_cli.privacy.copula.bins import Features, _centre, squared_diameter
-from thesis_cli.privacy.copula.cells import schema_cells
-from thesis_cli.privacy.copula.copula import Plan
+from thesis_cli.privacy.copula import rows as copula_rows
+from thesis_cli.privacy.copula.cells import BinFunctions, _centre, schema_cells, squared_diameter
+from thesis_cli.privacy.copula.copula import CopulaStages
 from thesis_cli.privacy.copula.kernels import sweep
-from thesis_cli.privacy.copula.pairs import all_pairs, bins_of
+from thesis_cli.privacy.copula.vectors import all_pairs, bins_of
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.tables.columns import Boolean, Category, Integer, Real
 from thesis_cli.privacy.tables.schema import Schema
@@ -49,7 +48,7 @@ def stages_of(plan, rows, seed=None):
 @pytest.fixture(scope="module")
 def released():
     rows = table(3000)
-    plan = Plan(SCHEMA, 3000, math.inf)
+    plan = CopulaStages(SCHEMA, 3000, math.inf)
     return rows, plan, *stages_of(plan, rows)
 
 
@@ -98,7 +97,7 @@ def test_levels_are_kept():
     levels = tuple(f"level {i}" for i in range(50))
     schema = Schema((Category("code", levels), Boolean("yes")))
     codes = np.random.default_rng(5).integers(0, [50, 2], (20_000, 2))
-    plan = Plan(schema, 20_000, 0.0243)
+    plan = CopulaStages(schema, 20_000, 0.0243)
     _, vectors = stages_of(plan, Rows(np.zeros((20_000, 0)), codes), seed=6)
     made = plan.fit(vectors, 20_000, np.random.default_rng(7))
     assert len(np.unique(made.codes[:, 0])) == 50
@@ -106,12 +105,12 @@ def test_levels_are_kept():
 
 def test_a_correlation_is_its_posterior_mean(released, monkeypatch):
     """Under a prior that is even over correlations, by another quadrature than the one over their tanh."""
-    monkeypatch.setattr(copula_normal, "SPREADS", np.array([1e6]))
+    monkeypatch.setattr(copula_rows, "SPREADS", np.array([1e6]))
     _, plan, _, vectors = released
     two = slice(1, 4, 2)  # age and school
     cells, trees = plan.cells[two], plan._trees(plan._shares(vectors[0]))[two]
-    one, other = (copula_normal.hermite_means(c, t) for c, t in zip(cells, trees, strict=True))
-    powers = np.arange(1, copula_normal.TERMS + 1)
+    one, other = (copula_rows.hermite_means(c, t) for c, t in zip(cells, trees, strict=True))
+    powers = np.arange(1, copula_rows.TERMS + 1)
     width = max(len(one), len(other))
     found, variances = np.zeros((1, width, width)), np.full((1, width, width), np.inf)
     found[0, : len(one), : len(other)] = (one * 0.6**powers) @ other.T
@@ -120,7 +119,7 @@ def test_a_correlation_is_its_posterior_mean(released, monkeypatch):
     guesses = (one * grid[:, None, None] ** powers) @ other.T
     squares = (guesses - found[0, : len(one), : len(other)]) ** 2
     expected = np.average(grid, weights=np.exp(-squares.sum(axis=(1, 2)) / 0.04))
-    _, (correlation,) = copula_normal.normal_guess(cells, trees, np.array([[0, 1]]), found, variances)
+    _, (correlation,) = copula_rows.normal_guess(cells, trees, np.array([[0, 1]]), found, variances)
     assert correlation == pytest.approx(expected)
 
 
@@ -130,7 +129,7 @@ def test_correlations_of_many_columns_are_kept():
     z = math.sqrt(0.3) * rng.normal(size=(5000, 1)) + math.sqrt(0.7) * rng.normal(size=(5000, 16))
     schema = Schema(tuple(Real(f"x{i}", -4, 4) for i in range(16)))
     rows = Rows.of_reals(np.clip((z + 4) / 8, 0, 1))
-    plan = Plan(schema, 5000, 0.1)
+    plan = CopulaStages(schema, 5000, 0.1)
     _, vectors = stages_of(plan, rows, seed=9)
     made = plan.fit(vectors, 1000, np.random.default_rng(10))
     found, true = (np.corrcoef(x.reals.T)[np.triu_indices(16, 1)] for x in (made, rows))
@@ -144,7 +143,7 @@ def test_bound_of_the_diameter_holds_for_all_signs():
     """
     graphs = [all_pairs(6), np.array([[i, i + 1] for i in range(5)]), np.array([[0, i] for i in range(1, 6)])]
     least = [-1.0, -1 / 3, -0.6, -0.2, -0.9, -0.5]
-    found = [Features(np.zeros((2, 1)), np.ones(1), np.zeros(1), m) for m in least]
+    found = [BinFunctions(np.zeros((2, 1)), np.ones(1), np.zeros(1), m) for m in least]
     for pairs in graphs:
         corners = np.array(list(itertools.product(*((m, 1.0) for m in least))))
         worst = (2 - 2 * corners[:, pairs[:, 0]] * corners[:, pairs[:, 1]]).sum(1).max()
@@ -194,7 +193,7 @@ def test_small_and_constant_tables_have_rows(columns, rho):
     given = (*SCHEMA.columns[:4], Category("code", tuple("abcdefg"), missing=True), Integer("rare", -(10**15), 10**15))
     schema = Schema(tuple(given[c] for c in columns))
     rows = Rows(np.full((3, schema.reals), 0.25), np.zeros((3, len(schema.cardinalities)), np.int64))
-    plan = Plan(schema, 3, rho)
+    plan = CopulaStages(schema, 3, rho)
     _, vectors = stages_of(plan, rows, seed=12)
     made = plan.fit(vectors, 5, np.random.default_rng(13))
     assert len(made) == 5

@@ -83,7 +83,7 @@ def without_noise(plan, rows, blocks=2):
 
 
 def table(rows):
-    return {name: value.data for name, value in read_columns(SCHEMA, SCHEMA.decode(rows)).items()}
+    return {name: value.data for name, value in read_columns(SCHEMA.columns, SCHEMA.decode(rows)).items()}
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
@@ -325,7 +325,7 @@ EXPRESSIONS = (
 
 @pytest.mark.parametrize("text", EXPRESSIONS)
 def test_values_lie_within_the_range_of_an_expression(text):
-    columns = read_columns(SCHEMA, SCHEMA.decode(rows_of(2000, 11)))
+    columns = read_columns(SCHEMA.columns, SCHEMA.decode(rows_of(2000, 11)))
     formula = Formula(text)
     found = range_of(formula, formula.tree, column_ranges(SCHEMA))
     values = np.broadcast_to(formula.value(columns).data, 2000)

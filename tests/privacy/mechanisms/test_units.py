@@ -10,12 +10,13 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.embedding.features import Features, draw_features
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms import units
-from thesis_cli.privacy.mechanisms.units import Totals, Unit
+from thesis_cli.privacy.mechanisms.units import Counted, Totals, Unit
 from thesis_cli.privacy.release.expected import expected
-from thesis_cli.privacy.release.files import rows_text
-from thesis_cli.privacy.release.record import Counted, Promise, Record
+from thesis_cli.privacy.release.files import parse_record, rows_text
+from thesis_cli.privacy.release.record import PrivacyGuarantee
 from thesis_cli.privacy.release.release import private_record, synthetic
 from thesis_cli.privacy.release.subspace import Subspace
+from thesis_cli.privacy.release.vectors import noisy_vector, vector_method
 
 UNITS = [Unit("add-remove"), *(Unit(neighbours, most) for neighbours in ("replace", "add-remove") for most in (1, 3))]
 
@@ -31,7 +32,7 @@ def embeddings(schema):
 
 def tables(unit, every, rest):
     """The rest with every set of at most K rows of one unit: of one kind, or of two kinds."""
-    most = unit.most or 1
+    most = unit.contribution_bound or 1
     for s in range(most + 1):
         for first, second in itertools.product(range(0, len(every), 2), range(1, len(every), 3)):
             for split in {0, s // 2, s}:
@@ -60,7 +61,7 @@ def test_no_searched_neighbour_is_farther_away_than_the_sensitivity(schema, unit
 def test_opposite_features_reach_the_sensitivity(unit):
     """Rows half a turn apart are at distance 2, and rows alike have the longest sum."""
     totals = Totals(Features(np.full((4, 1), math.pi), ()), unit)
-    most, found = unit.most or 1, []
+    most, found = unit.contribution_bound or 1, []
     for s in range(most + 1):
         found += [totals.vector([Rows.of_reals(np.full((s, 1), x))]) for x in (0.0, 1.0)]
     pairs = itertools.combinations(found, 2) if unit.neighbours == "replace" else ((found[0], x) for x in found)
@@ -141,21 +142,21 @@ def test_no_byte_depends_on_the_number_of_rows_but_through_the_noise(method, uni
         vectors.add(vector.tobytes())
     assert len(vectors) == 4
     assert len(found) == 1
-    assert record.promise == Promise(1, 1e-6, record.promise.neighbours, None)
+    assert record.promise == PrivacyGuarantee(1, 1e-6, record.promise.neighbours, None)
     assert record.promise.neighbours.startswith(unit.text)
     assert not [text for text in record.public if "number of rows of the table" in text]
-    assert Record.from_json(record.to_json()) == record
+    assert parse_record(record.to_json()) == record
 
 
 def test_the_noise_of_a_secret_number_is_that_of_its_totals():
     asked, fake = request("features", unit=Unit("replace", 2)), Recorder()
     private = table(MIXED, 50, 0)
     record = private_record([private], None, asked, free, noise=fake)
-    totals = Totals(asked.embedding(), asked.unit)
+    totals = Totals(vector_method(asked.method).embedding(asked), asked.unit)
     assert fake.calls[0][1] == totals.l2_sensitivity() == pytest.approx(4, rel=1e-6)
     assert fake.calls[0][0].tobytes() == totals.vector([private]).tobytes()
-    vector, noise = record.noisy_vector
-    np.testing.assert_allclose(vector, asked.embedding().mean([private]), rtol=0, atol=1e-15)
+    vector, noise = noisy_vector(record)
+    np.testing.assert_allclose(vector, vector_method(asked.method).embedding(asked).mean([private]), rtol=0, atol=1e-15)
     assert noise.scale == pytest.approx(1 / 50)  # that of the recorder is 1
     assert record.count == Counted(pytest.approx(50), pytest.approx(1 / math.sqrt(3)), 2, 25)
     assert expected(asked, 50).stages == expected(request("features"), 25).stages

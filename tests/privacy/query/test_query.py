@@ -12,8 +12,8 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.query import regression
 from thesis_cli.privacy.query.query import MOST_BINS, ask
 from thesis_cli.privacy.query.weighted_sample import WeightedSample, push_forward
-from thesis_cli.privacy.release.files import Release, record_path, rows_text
-from thesis_cli.privacy.release.record import Promise
+from thesis_cli.privacy.release.files import record_path, rows_text
+from thesis_cli.privacy.release.record import PrivacyGuarantee, Release
 from thesis_cli.privacy.tables.schema import Boolean, Category, Integer, Real, Schema
 
 SCHEMA = Schema(
@@ -52,7 +52,7 @@ def release(rows=400, seed=0, weights="uniform"):
         "simplex": rng.dirichlet(np.ones(rows)),
         "raw": rng.normal(0.9, 1.2, rows) / rows,
     }[weights]
-    record = record_of(SCHEMA, promise=Promise(**PROMISE))
+    record = record_of(SCHEMA, promise=PrivacyGuarantee(**PROMISE))
     return Release(SCHEMA, SCHEMA.encode(columns), given, record)
 
 

@@ -11,8 +11,9 @@ from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.privacy.query.query import ask
 from thesis_cli.privacy.query.replicates import INFLATION, limits_of, replicates, simulated, with_errors
 from thesis_cli.privacy.query.weighted_sample import WeightedSample
-from thesis_cli.privacy.release.release import ReleaseRequest, private_record
-from thesis_cli.privacy.release.rows import copula_plan, synthetic
+from thesis_cli.privacy.release.copula import recorded_stages
+from thesis_cli.privacy.release.plan import ReleasePlan
+from thesis_cli.privacy.release.release import private_record, synthetic
 from thesis_cli.privacy.tables.schema import Boolean, Integer, Real, Schema
 
 SCHEMA = Schema((Real("x", 0, 10), Integer("k", 0, 7), Boolean("b")))
@@ -28,7 +29,7 @@ def table(rows=2000):
 
 def record(epsilon, method="copula"):
     rows = table()
-    request = ReleaseRequest(SCHEMA, Budget(epsilon, 1e-6), method, size=40, entropy=5)
+    request = ReleasePlan(SCHEMA, Budget(epsilon, 1e-6), method, size=40, entropy=5)
     return private_record([rows], len(rows), request, lambda budget, rho: None)
 
 
@@ -46,11 +47,11 @@ def test_a_simulated_record_has_the_settings_of_the_real_one_and_noise_of_its_sc
     real, rows = record(1.0), table()
     found = simulated(real, rows, np.random.default_rng(0))
     assert found.mechanism == real.mechanism
-    assert [dataclasses.replace(s, vector=()) for s in found.stages] == [
-        dataclasses.replace(s, vector=()) for s in real.stages
+    assert [dataclasses.replace(s, vector=()) for s in found.output.stages] == [
+        dataclasses.replace(s, vector=()) for s in real.output.stages
     ]
-    first = found.stages[0]
-    noise = (np.array(first.vector) - copula_plan(real).stage([]).mean([rows])) / first.scale
+    first = found.output.stages[0]
+    noise = (np.array(first.vector) - recorded_stages(real).stage([]).mean([rows])) / first.scale
     assert abs(noise.mean()) < 5 / math.sqrt(noise.size)
     assert abs((noise**2).mean() - 1) < 5 * math.sqrt(2 / noise.size)
 
@@ -85,6 +86,6 @@ def test_releases_by_features_are_simulated_and_others_refused():
     release = synthetic(record(1.0, "features"), 50)
     found = list(replicates(release, 1))
     assert found[0] is release
-    assert found[1].record.vector != release.record.vector
+    assert found[1].record.output.vector != release.record.output.vector
     with pytest.raises(InputError, match="by subspace cannot be simulated"):
         list(replicates(synthetic(record(1.0, "subspace"), 50), 1))

@@ -6,9 +6,11 @@ import pytest
 from tests.privacy.release.test_release import BUDGET, METHODS, MIXED, free, request, table
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.mechanisms.mechanism import Budget
+from thesis_cli.privacy.mechanisms.stages import total_rho
 from thesis_cli.privacy.release.expected import expected, expected_stages
-from thesis_cli.privacy.release.release import ReleaseRequest, private_record
-from thesis_cli.privacy.release.staged import total_rho
+from thesis_cli.privacy.release.plan import ReleasePlan
+from thesis_cli.privacy.release.release import private_record
+from thesis_cli.privacy.release.vectors import vector_method
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -19,8 +21,8 @@ def test_the_expected_noise_is_that_of_the_release(method, noise):
     record = private_record([table(asked.schema, 50, 0)], 50, asked, free)
     assert stage.scale == pytest.approx(record.mechanism.scale, rel=1e-12)
     assert stage.sensitivity == pytest.approx(record.mechanism.sensitivity, rel=1e-12)
-    if record.vector is not None:
-        assert stage.size == len(record.vector)
+    if method != "exponential":
+        assert stage.size == len(record.output.vector)
         assert stage.noise == pytest.approx(record.mechanism.deviation * math.sqrt(stage.size), rel=1e-12)
 
 
@@ -31,13 +33,13 @@ def test_errors_fall_from_those_of_a_guess_to_nothing():
     assert found[0].mean == pytest.approx(guess[0], rel=0.1)
     assert found[0].mean > 2 * found[1].mean > 10 * found[2].mean
     assert guess[1] > found[0].share > 2 * found[1].share > 2.5 * found[2].share
-    assert [x.stages[0].drowned for x in found] == [True, False, False]
+    assert [x.stages[0].noise_dominated for x in found] == [True, False, False]
 
 
 def test_the_expected_error_is_that_of_linear_estimates_of_noisy_vectors():
     """The mean of a number, estimated by the same weights from vectors with noise drawn anew."""
     asked, count = request("features", budget=Budget(0.5, 1e-6), size=200), 300
-    embedding, stage = asked.embedding(), expected(asked, count).stages[0]
+    embedding, stage = vector_method(asked.method).embedding(asked), expected(asked, count).stages[0]
     rows, other = (MIXED.encode(MIXED.decode(table(MIXED, *given))) for given in ((500, 1), (2000, 2)))
     rng = np.random.default_rng(3)
     vectors, middle = embedding.embed(rows), rows.reals - rows.reals.mean(0)
@@ -57,23 +59,23 @@ def test_bad_settings_are_refused_as_by_a_release():
 
 def test_counts_of_single_columns_spend_half_of_rho():
     """Gaussian noise of scale s on a vector of sensitivity d is d^2 / (2 s^2)-zCDP."""
-    (stage,) = expected_stages(ReleaseRequest(MIXED, BUDGET, "marginals"), 50)
+    (stage,) = expected_stages(ReleasePlan(MIXED, BUDGET, "marginals"), 50)
     spent = len(MIXED.columns) * (stage.sensitivity / stage.scale) ** 2 / 2
     assert spent == pytest.approx(total_rho(BUDGET) / 2)
 
 
 @pytest.mark.parametrize("method", ["copula", "marginals"])
 def test_stages_have_their_noise_and_errors(method):
-    found = expected(ReleaseRequest(MIXED, Budget(1, 1e-6), method, entropy=7), 5000)
+    found = expected(ReleasePlan(MIXED, Budget(1, 1e-6), method, entropy=7), 5000)
     assert found.share < 0.1
     assert found.mean < 0.05
-    assert not any(stage.drowned for stage in found.stages)
-    noisier = expected(ReleaseRequest(MIXED, Budget(0.001, 1e-6), method, entropy=7), 5000)
+    assert not any(stage.noise_dominated for stage in found.stages)
+    noisier = expected(ReleasePlan(MIXED, Budget(0.001, 1e-6), method, entropy=7), 5000)
     assert noisier.share > 2 * found.share
-    assert any(stage.drowned for stage in noisier.stages)
+    assert any(stage.noise_dominated for stage in noisier.stages)
     if method == "copula":
-        asked = ReleaseRequest(MIXED, Budget(1, 1e-6), method, entropy=7)
+        asked = ReleasePlan(MIXED, Budget(1, 1e-6), method, entropy=7)
         record = private_record([table(MIXED, 5000, 0)], 5000, asked, free)
-        assert [s.name for s in found.stages] == [s.name for s in record.stages]
-        assert found.stages[0].scale == pytest.approx(record.stages[0].scale, rel=1e-6)
-        assert found.stages[0].size == len(record.stages[0].vector)
+        assert [s.name for s in found.stages] == [s.name for s in record.output.stages]
+        assert found.stages[0].scale == pytest.approx(record.output.stages[0].scale, rel=1e-6)
+        assert found.stages[0].size == len(record.output.stages[0].vector)

@@ -11,6 +11,7 @@ from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.mechanisms.mechanism import Choice
 from thesis_cli.privacy.release import exponential
 from thesis_cli.privacy.release.exponential import (
+    Selection,
     candidate,
     databases,
     enumerate_domain,
@@ -18,7 +19,6 @@ from thesis_cli.privacy.release.exponential import (
     scores,
     small_database,
 )
-from thesis_cli.privacy.release.record import Selection
 from thesis_cli.privacy.release.subspace import uniform_weights
 from thesis_cli.privacy.tables.schema import Boolean, Category, Integer, Real, Schema
 from thesis_cli.studies.privacy.evaluation import squared_distance

@@ -10,7 +10,9 @@ from tests.privacy.tables.test_schema import schemas
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.release.files import Release, read_record, read_release, rows_text
+from thesis_cli.privacy.release.files import read_record, read_release, rows_text
+from thesis_cli.privacy.release.record import Release
+from thesis_cli.privacy.release.vectors import NoisyVector
 from thesis_cli.privacy.tables.schema import Category, Integer, Real, Schema
 
 SCHEMA = Schema((Real("x", 0, 100), Integer("n", 0, 9, missing=True), Category("c", ("a", "b, c"))))
@@ -19,7 +21,7 @@ SCHEMA = Schema((Real("x", 0, 100), Integer("n", 0, 9, missing=True), Category("
 def made(schema, count, seed=0):
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, schema.cardinalities, (count, len(schema.cardinalities)))
-    record = record_of(schema, vector=tuple(rng.normal(size=4).tolist()))
+    record = record_of(schema, NoisyVector(tuple(rng.normal(size=4).tolist())))
     return Release(schema, Rows(rng.random((count, schema.reals)), codes), rng.normal(size=count), record)
 
 

@@ -8,13 +8,22 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget, zcdp_epsilon
 from thesis_cli.privacy.release import marginals
-from thesis_cli.privacy.release.files import rows_text
-from thesis_cli.privacy.release.marginals import Conditional, cells_of, draw, marginal_cells, placed_rows, sizes_of
-from thesis_cli.privacy.release.record import Marginal, Measured, Record
-from thesis_cli.privacy.release.release import ReleaseRequest, private_record, synthetic
+from thesis_cli.privacy.release.files import parse_record, rows_text
+from thesis_cli.privacy.release.marginals import (
+    Conditional,
+    Marginal,
+    MarginalsNoise,
+    cells_of,
+    draw,
+    marginal_cells,
+    placed_rows,
+    sizes_of,
+)
+from thesis_cli.privacy.release.plan import ReleasePlan
+from thesis_cli.privacy.release.release import private_record, synthetic
 from thesis_cli.privacy.tables.schema import Boolean, Category, Integer, Real, Schema
 
-ASKED = ReleaseRequest(MIXED, BUDGET, "marginals", entropy=7)
+ASKED = ReleasePlan(MIXED, BUDGET, "marginals", entropy=7)
 
 
 class Counter:
@@ -80,9 +89,9 @@ def test_rows_are_made_of_the_record_alone(monkeypatch):
     monkeypatch.setattr(marginals, "network", independent)
     private = table(MIXED, 50, 1)
     record = release(private, Counter())
-    assert isinstance(record.mechanism, Measured)
+    assert isinstance(record.mechanism, MarginalsNoise)
     assert record.mechanism.contributions == 2  # a replaced row is removed, and another one added
-    again = Record.from_json(record.to_json())
+    again = parse_record(record.to_json())
     assert again == record
     made = synthetic(again)
     assert len(made.points) == 50
@@ -135,7 +144,11 @@ def test_cells_of_negative_shares_are_never_drawn():
 
 
 def test_a_missing_package_is_one_line_that_says_what_to_install(monkeypatch):
+    real = importlib.import_module
+
     def missing(name, *given, **options):
+        if name.startswith("thesis_cli."):
+            return real(name)
         raise ImportError(f"No module named {name!r}", name=name)
 
     monkeypatch.setattr(importlib, "import_module", missing)
@@ -147,10 +160,10 @@ def test_a_missing_package_is_one_line_that_says_what_to_install(monkeypatch):
 
 def test_bad_settings():
     with pytest.raises(InputError, match="delta is 0"):
-        release(table(MIXED, 50, 0), Counter(), asked=ReleaseRequest(MIXED, Budget(1), "marginals"))
+        release(table(MIXED, 50, 0), Counter(), asked=ReleasePlan(MIXED, Budget(1), "marginals"))
     one = Schema((Boolean("b"),))
     with pytest.raises(InputError, match="one column"):
-        private_record([table(one, 5, 0)], 5, ReleaseRequest(one, BUDGET, "marginals"), free)
+        private_record([table(one, 5, 0)], 5, ReleasePlan(one, BUDGET, "marginals"), free)
     with pytest.raises(InputError, match="no simplex weights"):
         synthetic(release(table(MIXED, 50, 0), Counter()), weights="simplex")
 
@@ -164,15 +177,15 @@ def test_opendp_measures_marginals_that_give_the_table_back(algorithm):
     schema = Schema((Boolean("a"), Boolean("b"), Boolean("c")))
     private = Rows(np.zeros((3000, 0)), codes.astype(np.int64))
     record = private_record(
-        [private], 3000, ReleaseRequest(schema, Budget(5, 1e-6), "marginals", algorithm=algorithm), free
+        [private], 3000, ReleasePlan(schema, Budget(5, 1e-6), "marginals", algorithm=algorithm), free
     )
-    assert {len(m.columns) for m in record.marginals} == {1, 2}
-    for m in record.marginals:
+    assert {len(m.columns) for m in record.output.marginals} == {1, 2}
+    for m in record.output.marginals:
         places = [schema.names.index(name) for name in m.columns]
         exact = np.bincount(codes[:, places] @ [2, 1][-len(places) :], minlength=2 ** len(places))
         assert np.abs(np.array(m.counts) - exact).max() < 6 * m.deviation
     made = synthetic(record, 2000)
     theirs, ours = np.corrcoef(codes.T), np.corrcoef(made.points.codes.T)
-    for m in record.marginals:  # MST measures two of the three pairs
+    for m in record.output.marginals:  # MST measures two of the three pairs
         at = tuple(schema.names.index(name) for name in (m.columns[0], m.columns[-1]))
         assert ours[at] == pytest.approx(theirs[at], abs=0.1)

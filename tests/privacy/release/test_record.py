@@ -10,16 +10,11 @@ from tests.conftest import ROOT
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.mechanisms.mechanism import Calibration
-from thesis_cli.privacy.release.files import read_record
-from thesis_cli.privacy.release.record import (
-    FORMAT,
-    KernelRecord,
-    Promise,
-    Record,
-    Selection,
-    SmallTable,
-)
-from thesis_cli.privacy.release.rows import synthetic
+from thesis_cli.privacy.release.exponential import ChosenRows, Selection, SmallTable
+from thesis_cli.privacy.release.files import parse_record, read_record
+from thesis_cli.privacy.release.record import FORMAT, KernelRecord, PrivacyGuarantee, Record
+from thesis_cli.privacy.release.release import synthetic
+from thesis_cli.privacy.release.vectors import NoisyVector, noisy_vector
 from thesis_cli.privacy.tables.schema import Boolean, Real, Schema
 
 RELEASES = ROOT / "data" / "releases"
@@ -75,12 +70,15 @@ WRITTEN = """\
 """
 
 
-def record_of(schema, **changes):
+VECTOR = NoisyVector((0.25, -1e-300))
+
+
+def record_of(schema, output=VECTOR, **changes):
     """The record of a release of a schema's rows, with some fields as given."""
     record = Record(
-        promise=Promise(1, 1e-6, "one row", 9),
+        promise=PrivacyGuarantee(1, 1e-6, "one row", 9),
         method="features",
-        size=len(changes.get("vector", "ab") or "abc"),
+        size=len(output.vector) if isinstance(output, NoisyVector) else 3,
         basis="random features",
         entropy=2**128 - 1,
         kernel=KernelRecord((8.0,) * schema.reals, (0.5,) * len(schema.cardinalities)),
@@ -88,14 +86,14 @@ def record_of(schema, **changes):
         public=("all",),
         versions={"numpy": "2"},
         mechanism=NOISE,
-        vector=(0.25, -1e-300),
+        output=output,
     )
     return replace(record, **changes)
 
 
 def chosen():
     rows = SmallTable(((0.5,), (0.25,)), ((0,), (1,)))
-    return record_of(SCHEMA, method="exponential", mechanism=CHOICE, vector=None, rows=rows)
+    return record_of(SCHEMA, ChosenRows(rows), method="exponential", mechanism=CHOICE)
 
 
 def test_what_is_written():
@@ -105,16 +103,16 @@ def test_what_is_written():
 @pytest.mark.parametrize("record", [record_of(SCHEMA), record_of(SCHEMA, objective=0.5), chosen()])
 def test_a_record_is_read_as_it_was_written(record):
     text = record.to_json()
-    read = Record.from_json(text)
+    read = parse_record(text)
     assert read == record
     assert read.to_json() == text
     assert read.schema == SCHEMA
 
 
 def test_the_noise_of_a_release():
-    assert record_of(SCHEMA).noisy_vector == ((0.25, -1e-300), NOISE)
+    assert noisy_vector(record_of(SCHEMA)) == ((0.25, -1e-300), NOISE)
     with pytest.raises(InputError, match="no noisy vector"):
-        _ = chosen().noisy_vector
+        _ = noisy_vector(chosen())
 
 
 BAD = [
@@ -163,7 +161,7 @@ def test_what_is_wrong_is_one_line_that_names_file_and_key(which, path, value, m
     else:
         inner[path[-1]] = value
     with pytest.raises(InputError, match=message) as caught:
-        Record.from_json(json.dumps(content), "r.json")
+        parse_record(json.dumps(content), "r.json")
     assert str(caught.value).startswith("r.json: ")
     assert "\n" not in str(caught.value)
 
@@ -175,11 +173,11 @@ def test_a_record_that_was_changed_is_refused_by_its_digest(name):
     vector = content["stages"][0]["vector"] if "stages" in content else content["vector"]
     vector[0] += 1e-9
     with pytest.raises(InputError, match=r"^r.json: its content is not that of its sha256"):
-        Record.from_json(json.dumps(content), "r.json")
+        parse_record(json.dumps(content), "r.json")
     content = json.loads(text)
-    Record.from_json(json.dumps(content))  # the layout does not matter
+    parse_record(json.dumps(content))  # the layout does not matter
     del content["sha256"]
-    Record.from_json(json.dumps(content))  # nor does the digest of a record of an earlier version
+    parse_record(json.dumps(content))  # nor does the digest of a record of an earlier version
 
 
 EDITS = ["delete", None, "x", 0, 10**9, 1e300, [1.0], [], "negative", "shorter", "twice"]
@@ -207,7 +205,7 @@ def test_what_reads_an_edited_record_succeeds_or_says_what_is_wrong(name, data):
         case edit:
             inner[key] = edit
     with suppress(InputError):
-        record = Record.from_json(json.dumps(content))
+        record = parse_record(json.dumps(content))
         assert len(synthetic(record, 5).points) == 5
 
 
@@ -226,13 +224,13 @@ def test_stages_have_the_shapes_that_schema_and_budget_give_them(edit):
         else:
             changed["stages"] = stages[stage:][:1] if edit == "gone" else [*stages, stages[stage]]
         with pytest.raises(InputError, match=r"stages"):
-            Record.from_json(json.dumps(changed))
+            parse_record(json.dumps(changed))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "{}", '{"format": "other"}', "[" * 100_000])
 def test_a_file_that_is_not_a_record(text):
     with pytest.raises(InputError, match=r"^r.json: it is not the record of a release"):
-        Record.from_json(text, "r.json")
+        parse_record(text, "r.json")
 
 
 def test_the_format_has_a_name():

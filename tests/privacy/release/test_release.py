@@ -11,12 +11,15 @@ from thesis_cli.privacy.embedding import frank_wolfe
 from thesis_cli.privacy.embedding.means import mean_at
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget, Choice, OpenDPGaussian, OpenDPLaplace
-from thesis_cli.privacy.release import release
-from thesis_cli.privacy.release.files import rows_text
-from thesis_cli.privacy.release.record import Promise, Record
-from thesis_cli.privacy.release.release import ReleaseRequest, private_record, release_features, synthetic
-from thesis_cli.privacy.release.staged import OpenDPStages
+from thesis_cli.privacy.mechanisms.stages import OpenDPStages
+from thesis_cli.privacy.release import vectors
+from thesis_cli.privacy.release.files import parse_record, rows_text
+from thesis_cli.privacy.release.implementation import implementation_of
+from thesis_cli.privacy.release.plan import ReleasePlan
+from thesis_cli.privacy.release.record import PrivacyGuarantee
+from thesis_cli.privacy.release.release import private_record, synthetic
 from thesis_cli.privacy.release.subspace import Subspace
+from thesis_cli.privacy.release.vectors import NoisyVector, vector_method
 from thesis_cli.privacy.tables.schema import Boolean, Category, Integer, Real, Schema
 from thesis_cli.studies.privacy.evaluation import squared_distance
 
@@ -37,10 +40,14 @@ def table(schema, count, seed):
 def request(method, schema=None, size=None, budget=BUDGET, entropy=7, **options):
     schema = schema or (SMALL if method == "exponential" else MIXED)
     if method == "public":
-        return ReleaseRequest(schema, budget, "subspace", public=table(schema, 12, 1), entropy=entropy, **options)
-    return ReleaseRequest(
+        return ReleasePlan(schema, budget, "subspace", public=table(schema, 12, 1), entropy=entropy, **options)
+    return ReleasePlan(
         schema, budget, method, size=size or (2 if method == "exponential" else 20), entropy=entropy, **options
     )
+
+
+def features(record):
+    return implementation_of(record.method).features(record)
 
 
 def free(budget, rho):
@@ -75,10 +82,10 @@ def test_no_byte_depends_on_the_table_but_through_the_noisy_vector(method, noise
 
 def test_rows_are_made_of_what_was_released_alone():
     record = private_record([table(MIXED, 50, 1)], 50, request("features"), free, noise=Recorder())
-    again = Record.from_json(record.to_json())
+    again = parse_record(record.to_json())
     assert again == record
     assert rows_text(synthetic(record, 9), weighted=True) == rows_text(synthetic(again, 9), weighted=True)
-    changed = replace(record, vector=tuple(-x for x in record.vector))
+    changed = replace(record, output=NoisyVector(tuple(-x for x in record.output.vector)))
     assert rows_text(synthetic(changed, 9), weighted=False) != rows_text(synthetic(record, 9), weighted=False)
 
 
@@ -116,10 +123,10 @@ def test_the_sensitivity_that_the_noise_is_given_covers_every_neighbour(method, 
 def test_the_sensitivities_are_reached():
     """Opposite features reach it, and two distant rows that are public points."""
     features = request("features", Schema((Real("x", 0, 1),)), 2)
-    frequency = features.embedding().frequencies[0, 0]
+    frequency = vector_method(features.method).embedding(features).frequencies[0, 0]
     assert abs(frequency) < math.pi  # so that the ends of the box are the worst case
     ends = Rows.of_reals(np.array([[0.0], [1.0]]))
-    public = ReleaseRequest(LINE, BUDGET, "subspace", public=ends)
+    public = ReleasePlan(LINE, BUDGET, "subspace", public=ends)
     for asked, wanted in ((features, 2 * abs(math.sin(frequency / 2))), (public, math.sqrt(2))):
         calls = []
         for i in (0, 1):
@@ -178,25 +185,28 @@ def test_the_rho_of_gaussian_noise_is_spent(method):
 
 def test_the_record_describes_the_release():
     record = private_record([table(MIXED, 50, 0)], 50, request("features"), free)
-    assert record.promise == Promise(1, 1e-6, "tables of the same number of rows that differ in one row", 50)
+    assert record.promise == PrivacyGuarantee(1, 1e-6, "tables of the same number of rows that differ in one row", 50)
     assert "OpenDP" in record.mechanism.mechanism
     assert record.mechanism.sensitivity == pytest.approx(2 / 50, rel=1e-9)
     assert list(record.kernel.gamma) == MIXED.kernel().gamma.tolist()
     assert record.schema == MIXED
-    assert len(record.vector) == 20
+    assert len(record.output.vector) == 20
     laplace = private_record([table(MIXED, 50, 0)], 50, request("features", noise="laplace"), free)
     assert laplace.promise.delta == 0
     assert laplace.mechanism.sensitivity == pytest.approx(math.sqrt(20) * 2 / 50, rel=1e-9)
-    assert isinstance(release.NOISES["gaussian"](), OpenDPGaussian)
-    assert isinstance(release.NOISES["laplace"](), OpenDPLaplace)
+    assert isinstance(vectors.NOISES["gaussian"](), OpenDPGaussian)
+    assert isinstance(vectors.NOISES["laplace"](), OpenDPLaplace)
 
 
 def test_noise_has_no_seed_and_public_draws_have():
     private = table(MIXED, 50, 0)
     first, second = (private_record([private], 50, request("features"), free) for _ in range(2))
-    assert first.vector != second.vector
-    np.testing.assert_array_equal(release_features(first).frequencies, release_features(second).frequencies)
-    assert ReleaseRequest(MIXED, BUDGET).entropy != ReleaseRequest(MIXED, BUDGET).entropy
+    assert first.output.vector != second.output.vector
+    np.testing.assert_array_equal(
+        features(first).frequencies,
+        features(second).frequencies,
+    )
+    assert ReleasePlan(MIXED, BUDGET).entropy != ReleasePlan(MIXED, BUDGET).entropy
 
 
 # Rows from a record
@@ -221,7 +231,7 @@ def test_without_noise_features_give_the_table_back(monkeypatch):
     np.testing.assert_array_equal(made.weights, equal[0])
     assert made.record.objective < 1e-3
     weighted = synthetic(record, 5, "simplex")
-    missed = weighted.weights @ release_features(record).embed(weighted.points) - record.vector
+    missed = weighted.weights @ features(record).embed(weighted.points) - record.output.vector
     assert weighted.record.objective == pytest.approx(missed @ missed, rel=1e-6)
 
 
@@ -233,11 +243,11 @@ def test_without_noise_a_subspace_gives_the_projection():
     space = Subspace.of(kernel, asked.public)
     values = mean_at(kernel, [private], asked.public)
     np.testing.assert_allclose(kernel.matrix(asked.public, made.points) @ made.weights, values, atol=1e-8)
-    assert space.count == len(record.vector)
+    assert space.count == len(record.output.vector)
     simplex = synthetic(record, weights="simplex", public=asked.public)
     assert (simplex.weights >= 0).all()
     assert simplex.weights.sum() == pytest.approx(1)
-    bounded = synthetic(record, weights="l1", most=1.5, public=asked.public)
+    bounded = synthetic(record, weights="l1", weight_bound=1.5, public=asked.public)
     assert np.abs(bounded.weights).sum() <= 1.5 + 1e-9
     rows = synthetic(record, 1000, public=asked.public)  # each point as often as its share, up to one
     share = (rows.points.reals[:, :1] == asked.public.reals[:, 0]).mean(0)
@@ -306,7 +316,7 @@ def test_no_byte_of_a_copula_release_depends_on_the_table_but_through_its_stages
         vectors.add(tuple(held.vectors))
     assert len(vectors) == 2
     assert len(found) == 1
-    again = Record.from_json(record.to_json())
+    again = parse_record(record.to_json())
     assert rows_text(synthetic(again, 40), weighted=False) == next(iter(found))[1]
 
 
@@ -315,7 +325,7 @@ def test_a_copula_release_charges_its_whole_budget_and_keeps_its_margins():
     private.codes[:, 1] = 0
     record = private_record([private], 3000, request("copula"), lambda *given: spent.append(given))
     assert spent == [(BUDGET, record.mechanism.total)]
-    assert sum(stage.rho for stage in record.stages) <= record.mechanism.total
+    assert sum(stage.rho for stage in record.output.stages) <= record.mechanism.total
     made = synthetic(record)
     assert len(made.points) == 3000
     assert (made.columns["c"] == "a").mean() > 0.9

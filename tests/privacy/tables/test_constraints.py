@@ -10,10 +10,10 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.privacy.release.files import read_release, rows_text
-from thesis_cli.privacy.release.release import ReleaseRequest, private_record
-from thesis_cli.privacy.release.rows import synthetic
-from thesis_cli.privacy.tables.constraints import drawn, obey
+from thesis_cli.privacy.release.plan import ReleasePlan
+from thesis_cli.privacy.release.release import private_record, synthetic
 from thesis_cli.privacy.tables.expressions import Formula, read_columns
+from thesis_cli.privacy.tables.repair import drawn, obey
 from thesis_cli.privacy.tables.schema import Boolean, Category, Date, Integer, Real, Schema
 
 WORK = (Integer("age", 16, 80), Integer("education", 0, 18, missing=True), Integer("experience", 0, 60, missing=True))
@@ -43,7 +43,7 @@ def uniform(schema, count, seed=0):
 
 def all_hold(schema, decoded):
     """Whether every rule holds, or is missing, in every row."""
-    columns = read_columns(schema, decoded)
+    columns = read_columns(schema.columns, decoded)
     return all((Formula(rule).truth(columns) != 0).all() for rule in schema.rules)
 
 
@@ -132,7 +132,7 @@ def test_releases_and_their_files_obey(method, tmp_path):
     table = schema.encode(schema.decode(table))
     size = 3 if method == "exponential" else 20
     delta = 0 if method == "exponential" else 1e-3
-    request = ReleaseRequest(schema, Budget(1.0, delta), method, size=size, entropy=3)
+    request = ReleasePlan(schema, Budget(1.0, delta), method, size=size, entropy=3)
     record = private_record([table], 50, request, lambda *_: None)
     release = synthetic(record, 30)
     assert all_hold(schema, release.columns)

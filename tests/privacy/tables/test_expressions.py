@@ -49,7 +49,7 @@ def frame(rows=60, seed=0, gaps=True):
 
 def evaluate(text, **options):
     decoded = frame(**options)
-    return Formula(text).value(read_columns(SCHEMA, decoded)).data, decoded
+    return Formula(text).value(read_columns(SCHEMA.columns, decoded)).data, decoded
 
 
 numbers = st.deferred(
@@ -98,7 +98,7 @@ def test_truth_is_kleenes(text, expected):
     pairs = [(a, b) for a in TRIPLE for b in TRIPLE]
     schema = Schema((Boolean("t", missing=True), Boolean("u", missing=True)))
     t, u = (np.array(side, object) for side in zip(*pairs, strict=True))
-    found = Formula(text).truth(read_columns(schema, {"t": t, "u": u}))
+    found = Formula(text).truth(read_columns(schema.columns, {"t": t, "u": u}))
     wanted = expected(pd.array(t, "boolean"), pd.array(u, "boolean"))
     assert [None if math.isnan(x) else bool(x) for x in found] == [None if x is pd.NA else x for x in wanted]
 

@@ -15,7 +15,7 @@ from thesis_cli.base.compilation import Stopwatch, announced
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Progress, bars, silent
 from thesis_cli.base.wording import nearest
-from thesis_cli.commands.core.fields import OptionField, fields_of
+from thesis_cli.commands.core.fields import OptionField, aliases_of, fields_of
 from thesis_cli.commands.core.registry import entries
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, Summary
@@ -128,7 +128,11 @@ def python_function(name: str, command: Definition) -> Callable[..., Summary]:
     parameters.append(kinds("progress", kinds.KEYWORD_ONLY, default=False, annotation=bool))
     signature = inspect.Signature(parameters, return_annotation=command.result)
 
+    aliases = aliases_of(command.fields)
+
     def call(*args: Any, **kwargs: Any) -> Summary:
+        for alias in aliases.keys() & kwargs.keys() - {a for a, own in aliases.items() if own in kwargs}:
+            kwargs[aliases[alias]] = kwargs.pop(alias)
         for unknown in (argument for argument in kwargs if argument not in signature.parameters):
             known = nearest(unknown, signature.parameters, "its arguments are")
             raise TypeError(f"{name}() got an unexpected keyword argument {unknown!r}; {known}")

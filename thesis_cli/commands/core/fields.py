@@ -54,6 +54,7 @@ class About:
     not_swept : why no sweep may set the field; empty if sweeps may.
     positional : whether it is an argument of the command line, not an option.
     recorded : whether settings and records hold it.
+    alias : former name, which shell, Python and sweeps still take; no help shows it.
     """
 
     help: str
@@ -70,6 +71,7 @@ class About:
     not_swept: str = ""
     positional: bool = False
     recorded: bool = True
+    alias: str = ""
 
 
 def option(default: Any, help: str, **about: Any) -> Any:
@@ -252,6 +254,11 @@ def _fields(request: Any) -> dict[str, OptionField]:
         about = field.metadata[_KEY]
         found[field.name] = OptionField(field.name, kind, choices, many, optional, field.default, about)
     return found
+
+
+def aliases_of(fields: Mapping[str, OptionField]) -> dict[str, str]:
+    """Names of fields by their former names."""
+    return {field.about.alias: name for name, field in fields.items() if field.about.alias}
 
 
 def given(request: object) -> dict[str, Any]:

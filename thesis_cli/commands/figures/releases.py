@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from thesis_cli.base.arrays import Floats
     from thesis_cli.privacy.query.query import Answer
-    from thesis_cli.privacy.release.files import Release
+    from thesis_cli.privacy.release.record import Release
     from thesis_cli.privacy.tables.columns import Column
     from thesis_cli.privacy.tables.schema import Values
 

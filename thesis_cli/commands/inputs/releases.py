@@ -10,7 +10,7 @@ from thesis_cli.commands.core.fields import argument
 
 if TYPE_CHECKING:
     from thesis_cli.commands.core.result import Result
-    from thesis_cli.privacy.release.files import Release
+    from thesis_cli.privacy.release.record import Release
 
     ReleaseSource = str | Path | Release | Result
     """The CSV file of a release, its record beside it; a release; or what `dp_release` returns."""
@@ -30,7 +30,8 @@ def open_release(source: ReleaseSource) -> Release:
     ------
     InputError : the file or its record cannot be read, or the object is no release.
     """
-    from thesis_cli.privacy.release.files import Release, read_release
+    from thesis_cli.privacy.release.files import read_release
+    from thesis_cli.privacy.release.record import Release
 
     if isinstance(source, str | Path):
         return read_release(source)

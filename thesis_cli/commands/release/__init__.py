@@ -1,3 +1,3 @@
-"""What `dp-release` is made of: its budget, the checks before anything is spent, a preview, the run, the
-result.
+"""Parts of `dp-release`, some of which `dp-measure` shares: budget, checks before anything is spent,
+preview, result.
 """

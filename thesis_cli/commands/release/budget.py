@@ -27,19 +27,19 @@ logger = logging.getLogger("thesis_cli")
 
 @dataclass
 class Spending:
-    """What one release spends; it is charged just before the noise is drawn.
+    """Budget that one release spends; it is charged just before the noise is drawn.
 
     Attributes
     ----------
     ledger : file of what each table has spent; None counts nothing.
     table : name of the table in the ledger.
     limit : budget of all releases of the table together, which its first release sets.
-    note : what the ledger says about this release.
+    note : words of the ledger about this release.
     file : identity of the table's file, if it has one.
     named : whether a person chose the name.
-    product : what the noise is on, for messages.
+    product : thing that the noise is on, for messages.
     charged : budget of this release, once it is spent.
-    total : what all releases of the table have spent, this one included; None without a ledger.
+    total : budget that all releases of the table have spent, this one included; None without a ledger.
     charging : whether the ledger is asked to charge the budget, and has not answered yet.
     record : file that the record with the noisy embedding goes to; None writes none.
     unit : unit of privacy, for the ledger.

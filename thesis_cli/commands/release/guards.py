@@ -1,5 +1,5 @@
-"""What stops a release before it spends: files that would be lost, and public rows that are not
-public; and noise that is reported before it is drawn.
+"""Checks that stop a release before it spends: files that would be lost, and public rows that are not
+public; and reports of noise before it is drawn.
 """
 
 from __future__ import annotations
@@ -16,20 +16,18 @@ from typing import TYPE_CHECKING
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_writable
 from thesis_cli.base.locks import locked
-from thesis_cli.commands.core.fields import files_named
 from thesis_cli.commands.core.overwrite import PLACEHOLDER, check_overwritten, holds_release, unfinished
 from thesis_cli.commands.release.budget import resolved_file
 
 if TYPE_CHECKING:
-    from thesis_cli.commands.dp_measure import MeasureRequest
-    from thesis_cli.commands.dp_release import ReleaseRequest
-    from thesis_cli.privacy.release.expected import ExpectedStage
+    from thesis_cli.privacy.release.implementation import ExpectedStage
+    from thesis_cli.privacy.release.plan import ReleasePlan
     from thesis_cli.privacy.release.record import Record
-    from thesis_cli.privacy.release.release import ReleaseRequest as Plan
+    from thesis_cli.privacy.tables.schema import Unknown
     from thesis_cli.privacy.tables.table_base import Table
 
-logger = logging.getLogger("thesis_cli.promise")
-logger.setLevel(logging.WARNING)  # --quiet does not silence what a promise is worth
+logger = logging.getLogger("thesis_cli.guarantee")
+logger.setLevel(logging.WARNING)  # --quiet does not silence the worth of a guarantee
 
 
 MOST_NOISE = 1e50
@@ -39,17 +37,20 @@ SECRET = 1000
 """Rows of a table whose number of rows is secret, to compare delta with before anything is spent."""
 
 
-def check_apart(request: ReleaseRequest | MeasureRequest) -> None:
+def check_apart(files: Iterable[str], ledger: Path | None, out: Path | None) -> None:
     """Refuse to write the result or the ledger over a file that is read, or one over the other.
+
+    Parameters
+    ----------
+    files : files that the command reads.
 
     Raises
     ------
     InputError : naming the option and the file.
     """
-    record = request.out and request.out.with_suffix(".json")
-    written = {"--ledger": request.ledger, "--out": request.out, "the record": record}
-    taken = {resolved_file(text): "a file that is read" for text in files_named(request)}
-    for option, path in written.items():
+    record = out and out.with_suffix(".json")
+    taken = {resolved_file(text): "a file that is read" for text in files}
+    for option, path in {"--ledger": ledger, "--out": out, "the record": record}.items():
         if path is None:
             continue
         if path.resolve() in taken:
@@ -157,26 +158,29 @@ def written_record(file: Path) -> Record | None:
     return read_record(file) if holds_release(file) else None
 
 
-def check_public(request: ReleaseRequest, plan: Plan, table: Table) -> None:
+def check_public(public: object, source: object, plan: ReleasePlan, table: Table, unknown: Unknown, sure: bool) -> None:
     """Refuse public rows that are rows of the private table.
 
     A table that is equal row by row is always refused; one that shares more rows than chance makes
-    likely, unless `public_is_public`. The error depends on private rows: it is for people who may
-    see the table.
+    likely, unless a person is `sure` that it is public. The error depends on private rows: it is for
+    people who may see the table.
+
+    Parameters
+    ----------
+    public, source : the public and the private table, as given.
     """
-    if plan.public is None or request.public is None:
+    if plan.public is None or public is None:
         return
-    same = resolved_file(request.public)
-    if request.public is request.table or (same is not None and same == resolved_file(request.table)):
+    same = resolved_file(public)
+    if public is source or (same is not None and same == resolved_file(source)):
         raise InputError("--public is the private table itself", "public rows are published as they are")
     from thesis_cli.privacy.tables.overlap import fingerprints, overlap
     from thesis_cli.privacy.tables.table import encoded_rows
 
-    private = fingerprints(encoded_rows(table, plan.schema, unknown=request.unknown))
-    found = overlap(fingerprints([plan.public]), private)
+    found = overlap(fingerprints([plan.public]), fingerprints(encoded_rows(table, plan.schema, unknown=unknown)))
     if found.identical:
         raise InputError("--public has the very rows of the private table", "public rows are published as they are")
-    if not found.likely and not request.public_is_public:
+    if not found.likely and not sure:
         shared = f"{found.shared:,} of the {found.public:,} rows of --public are rows of the private table"
         remedy = "public rows are published as they are; --public-is-public confirms that all of them are public"
         raise InputError(f"{shared}, more than chance makes likely", remedy)
@@ -205,8 +209,8 @@ def warn_of_delta(record: Record) -> None:
         logger.warning("delta %g is 1/N or more, for %s: a smaller one promises more", record.promise.delta, estimate)
 
 
-def warn_of_noise(plan: Plan, count: int) -> None:
-    """Report what `drowned` finds, before anything is spent.
+def warn_of_noise(plan: ReleasePlan, count: int) -> None:
+    """Report noise-dominated vectors, before anything is spent.
 
     Raises
     ------
@@ -219,19 +223,17 @@ def warn_of_noise(plan: Plan, count: int) -> None:
         if not stage.noise < MOST_NOISE:
             problem = f"the noise would have norm {stage.noise:.3g}, for a signal of norm {stage.bound:.3g}"
             raise InputError(problem, "give a larger --epsilon")
-    for text in drowned(plan, count, stages):
+    for text in noise_dominated(plan, stages):
         logger.warning("%s", text)
 
 
-def drowned(plan: Plan, count: int, stages: Iterable[ExpectedStage]) -> list[str]:
-    """Warnings of noise that drowns the signal."""
-    from thesis_cli.privacy.release.release import SIZES
-
+def noise_dominated(plan: ReleasePlan, stages: Iterable[ExpectedStage]) -> list[str]:
+    """Warnings of vectors whose noise is as large as the signal."""
     found = []
-    less = "a larger --epsilon or a smaller --size has" if plan.method in SIZES else "a larger --epsilon has"
+    less = "a larger --epsilon or a smaller --size has" if plan.row.size else "a larger --epsilon has"
     for stage in stages:
-        if stage.drowned:
-            of = f" of {stage.name}" if plan.method == "copula" else ""
+        if stage.noise_dominated:
+            of = f" of {stage.name}" if plan.row.stages else ""
             noise = f"the noise{of} has norm {stage.noise:.3g}"
             signal = f"drowns the signal, whose norm is at most {stage.bound:.3g}"
             found.append(f"{noise} and {signal}: rows will show little of the table; {less} less noise")

@@ -1,45 +1,56 @@
-"""`dp-release --dry-run`: what a release would do, with nothing spent and nothing written."""
+"""`dp-release --dry-run`: the plan, checks and expected errors of a release, with nothing spent and
+nothing written.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
-from thesis_cli.commands.core.fields import settings_of
 from thesis_cli.commands.release.budget import Spending
-from thesis_cli.commands.release.guards import check_delta, check_public, check_unpaid, drowned
-from thesis_cli.commands.release.result import Preview, ReleaseResult
-from thesis_cli.commands.release.run import private_rows
+from thesis_cli.commands.release.guards import noise_dominated
+from thesis_cli.commands.release.result import Preview
 
 if TYPE_CHECKING:
-    from thesis_cli.commands.dp_release import ReleaseRequest
-    from thesis_cli.privacy.release.release import ReleaseRequest as Plan
+    from thesis_cli.privacy.release.plan import ReleasePlan
     from thesis_cli.privacy.tables.bad_cells import BadCells
+    from thesis_cli.privacy.tables.schema import Unknown
+    from thesis_cli.privacy.tables.table_base import Table
 
-SECONDS = 2e-5
-"""Seconds for a row and a feature, when rows are fitted to a vector of features; a rough guide."""
 
-
-def preview(request: ReleaseRequest, plan: Plan, spending: Spending) -> ReleaseResult:
+def preview(
+    plan: ReleasePlan,
+    table: Table,
+    rows: Callable[[], int],
+    checks: Callable[[int, bool], Iterable[Callable[[], None]]],
+    spending: Spending,
+    made: int | None,
+    unknown: Unknown,
+) -> tuple[Preview, Columns]:
     """Check schema, table, files and budget, and compute noise and errors from the settings and N.
 
     All problems are collected. They depend on the table: they are for people who may see it.
+
+    Parameters
+    ----------
+    rows : computes the number of rows that count.
+    checks : checks of a release, in their order, from that number and from whether all cells can be
+        read.
+    made : rows of the synthetic table, if a number was given.
 
     Raises
     ------
     InputError : the table cannot be read at all.
     """
+    from thesis_cli.privacy.release.release import ROWS
     from thesis_cli.privacy.tables.bad_cells import bad_cells
-    from thesis_cli.privacy.tables.table import open_table
 
-    assert request.table is not None
-    table = open_table(request.table, request.query, names=plan.schema.names_read, delimiter=request.delimiter or "")
     started = time.perf_counter()
-    found = bad_cells(table, plan.schema, request.unknown)
+    found = bad_cells(table, plan.schema, unknown)
     seconds = time.perf_counter() - started
     lines = [("dry run", "nothing is spent and nothing is written; what follows is for people who may see the table")]
     lines.append(("table", f"{table.source}: {found.rows:,} rows, read in {seconds:.1f} s"))
@@ -48,31 +59,23 @@ def preview(request: ReleaseRequest, plan: Plan, spending: Spending) -> ReleaseR
     if not count:
         problems.append("the table has no rows")
     if not problems:
-        count = private_rows(request, plan, table)[1]
+        count = rows()
         if count != found.rows:
-            lines.append(("persons", f"{count:,} rows count, at most {request.most} for each person"))
-        _collect(problems, lambda: check_public(request, plan, table))
-    if count:
-        _collect(problems, lambda: check_delta(plan.budget.delta, count, request.accept_delta))
-    if request.out is not None:
-        out = request.out
-        _collect(problems, lambda: check_unpaid(out, request.overwrite))
-    _collect(problems, lambda: spending.check(plan.budget))
+            bound = plan.unit.contribution_bound
+            lines.append(("persons", f"{count:,} rows count, at most {bound} for each person"))
+    readable = not problems
+    for check in checks(count, readable):
+        _collect(problems, check)
     lines.append(("budget", f"({plan.budget.epsilon:.4g}, {plan.budget.delta:.4g}){_room(spending)}"))
     lines.append(("method", plan.method))
     if count:
         lines += _noise(plan, count)
-        if plan.method == "features":
-            fitted = (request.rows or 1000) * plan.size * SECONDS
+        if plan.row.seconds:
+            fitted = (made or ROWS) * plan.size * plan.row.seconds
             lines.append(("time", f"about {seconds + fitted:.0f} s, of which {fitted:.0f} s make the rows"))
     lines += [("problem" if i == 0 else "", problem) for i, problem in enumerate(problems)]
     lines.append(("verdict", "the release would be refused" if problems else "the release would be made"))
-    return ReleaseResult(
-        columns=Columns([asdict(cell) for cell in found.first]),
-        request=request,
-        settings=settings_of(request, method=plan.method),
-        preview=Preview(tuple(lines), tuple(problems), found.total),
-    )
+    return Preview(tuple(lines), tuple(problems), found.total), Columns([asdict(cell) for cell in found.first])
 
 
 def _cells(found: BadCells) -> list[str]:
@@ -90,7 +93,7 @@ def _collect(problems: list[str], check: Callable[[], None]) -> None:
 
 
 def _room(spending: Spending) -> str:
-    """What the ledger has left before this release."""
+    """Budget that the ledger has left before this release."""
     if spending.ledger is None:
         return "; no ledger counts it"
     from thesis_cli.privacy.accounting.account import account_key
@@ -103,7 +106,7 @@ def _room(spending: Spending) -> str:
     return f"; of the limit of table {spending.table}, {account.left()}" if account else "; the first of its table"
 
 
-def _noise(plan: Plan, count: int) -> list[tuple[str, str]]:
+def _noise(plan: ReleasePlan, count: int) -> list[tuple[str, str]]:
     """Noise against signal, and errors of shares and means, from the settings and N alone."""
     from thesis_cli.privacy.release.expected import expected
 
@@ -120,4 +123,4 @@ def _noise(plan: Plan, count: int) -> list[tuple[str, str]]:
     ]
     means = "" if found.mean is None else f", means to {found.mean:.2g} of a range"
     lines.append(("errors", f"shares of rows to {found.share:.2g}{means}, root mean squares over the columns"))
-    return lines + [("warning", text) for text in drowned(plan, count, found.stages)]
+    return lines + [("warning", text) for text in noise_dominated(plan, found.stages)]

@@ -1,4 +1,4 @@
-"""What dp-release returns: the rows and the record of a release."""
+"""Result of dp-release: the rows and the record of a release."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from thesis_cli.privacy.accounting.ledger import Total
-    from thesis_cli.privacy.release.files import Release
-    from thesis_cli.privacy.release.record import Record
+    from thesis_cli.privacy.release.record import Record, Release
 
 
 @dataclass(frozen=True)
 class Preview:
-    """What a dry run found.
+    """Findings of a dry run.
 
     Attributes
     ----------
@@ -43,10 +42,10 @@ class ReleaseResult(Result):
     Attributes
     ----------
     release : rows, weights and record; None if only a template of a schema was made.
-    total : what all releases of the table have spent; None without a ledger.
+    total : budget that all releases of the table have spent; None without a ledger.
     out : file of the rows; None if none was written.
     template : the schema to fill in; empty unless it was asked for.
-    preview : what a dry run found; None otherwise.
+    preview : findings of a dry run; None otherwise.
     """
 
     release: Release | None = None
@@ -69,19 +68,21 @@ class ReleaseResult(Result):
 
     @presentation
     def lines(self) -> list[tuple[str, str]]:
-        """Promise, mechanism, noise, budget and files."""
+        """Privacy guarantee, mechanism, noise, budget and files."""
         if self.preview is not None:
             return list(self.preview.lines)
         if self.release is None:
             made = "made from the names and types of the columns alone; complete what is marked TODO"
             return [("schema", f"{self.settings['init_schema']}: {made}")]
-        record, promise = self.record, self.record.promise
+        from thesis_cli.privacy.release.implementation import implementation_of
+
+        record, guarantee = self.record, self.record.promise
         lines = [
-            ("promise", f"{_pair(promise)}-differential privacy {_protected(record)}{_except(record)}"),
+            ("promise", f"{_pair(guarantee)}-differential privacy {_protected(record)}{_except(record)}"),
             ("method", f"{record.method}: {record.basis}; size {record.size:,}"),
             ("mechanism", record.mechanism.mechanism),
         ]
-        lines += _noise_lines(record)
+        lines += implementation_of(record.method).noise_lines(record)
         if self.total is not None:
             rule = f"{self.total.rule} composition"
             lines.append(("spent", f"{_pair(self.total)} by all releases of the table so far, {rule}"))
@@ -93,16 +94,18 @@ class ReleaseResult(Result):
 
     @presentation
     def facts(self) -> Mapping[str, Any]:
-        """Promise, mechanism and what is spent."""
+        """Privacy guarantee, mechanism and spent budget."""
         if self.preview is not None:
             return {"problems": list(self.preview.problems), "bad_cells": self.preview.bad_cells}
         if self.release is None:
             return {}
+        from thesis_cli.privacy.release.record import written
+
         return {
             "rows": len(self.release.points),
-            "promise": asdict(self.record.promise),
-            "private": asdict(self.record.count),
-            "mechanism": asdict(self.record.mechanism),
+            "promise": written(self.record.promise),
+            "private": written(self.record.count),
+            "mechanism": written(self.record.mechanism),
             "spent": self.total and asdict(self.total),
         }
 
@@ -143,26 +146,6 @@ def release_files(release: Release, out: Path, weighted: bool) -> dict[Path, str
 
 
 @presentation
-def _noise_lines(record: Record) -> list[tuple[str, str]]:
-    """Noise of a vector, of each stage, or of marginals."""
-    if record.vector is not None:
-        _, noise = record.noisy_vector
-        return [("noise", _noise(noise.scale, len(record.vector), noise.sensitivity))]
-    if record.stages is not None:
-        return [(f"noise, {s.name}", _noise(s.scale, len(s.vector), s.sensitivity)) for s in record.stages]
-    if record.marginals is not None:
-        deviations = [m.deviation for m in record.marginals]
-        scale = f"{min(deviations):.4g} to {max(deviations):.4g} on each count"
-        return [("noise", f"deviation {scale} of {len(deviations)} marginals")]
-    return []
-
-
-@presentation
-def _noise(scale: float, size: int, sensitivity: float) -> str:
-    return f"scale {scale:.4g} on each of {size} coordinates; sensitivity {sensitivity:.4g}"
-
-
-@presentation
 def _protected(record: Record) -> str:
     """Between what; a secret number of rows is an estimate."""
     if record.promise.rows is not None:
@@ -172,7 +155,7 @@ def _protected(record: Record) -> str:
 
 @presentation
 def _except(record: Record) -> str:
-    from thesis_cli.privacy.release.rows import PUBLIC
+    from thesis_cli.privacy.release.plan import PUBLIC
 
     return ", and not of the rows of --public" * record.basis.startswith(PUBLIC)
 

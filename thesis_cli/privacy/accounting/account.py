@@ -1,4 +1,4 @@
-"""What the releases of one table have spent, by two rules of composition; `ledger` says why there
+"""Spent budget of the releases of one table, by two rules of composition; `ledger` says why there
 are two.
 """
 

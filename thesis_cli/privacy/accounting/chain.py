@@ -34,7 +34,7 @@ class Entry:
     table : name of the table, as it was given.
     limit : limit of the table, the same in all its entries.
     rule : rule of composition of the table's account, the same in all its entries.
-    spend : what was spent.
+    spend : budget that was spent.
     file : digest of the identity of the table's file (device, number, time of change), or None.
     unit : unit of privacy of the table's account, the same in all its entries (`Unit.name`).
     """
@@ -60,7 +60,7 @@ class Book:
     ----------
     entries : in the order in which they were written.
     digests : digest of each entry, as the file has them; none in format 1.
-    breaks : what is wrong with the chain, in words; empty if it is whole.
+    breaks : faults of the chain, in words; empty if it is whole.
     chained : whether the file has a chain; format 1 has none.
     """
 
@@ -140,7 +140,7 @@ def parse(content: Any) -> Book:
 
 
 def _content(entry: Entry, number: int, previous: str) -> dict[str, Any]:
-    """What the digest of an entry covers; the default unit is left out, as in older ledgers."""
+    """Content that the digest of an entry covers; the default unit is left out, as in older ledgers."""
     return {
         "number": number,
         "table": entry.table,

@@ -47,7 +47,7 @@ HOLDS = (
     "the limit holds even if budgets are chosen after looking at earlier releases; a total below it holds for budgets"
     " that were fixed beforehand"
 )
-"""What the ledger promises about composition."""
+"""The guarantee of the ledger about composition."""
 
 
 class Ledger:
@@ -250,7 +250,7 @@ class Ledger:
 
 @dataclass(frozen=True)
 class _Charge:
-    """What a release asks of the ledger, as in `Ledger.spend`."""
+    """Request of a release to the ledger, as in `Ledger.spend`."""
 
     table: str
     spend: Spend

@@ -20,10 +20,14 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget, NoiseName, l1_sensitivity
+from thesis_cli.privacy.mechanisms.stages import NoisyStage, OpenDPStages, StageNoise
 from thesis_cli.privacy.release import exponential
-from thesis_cli.privacy.release.record import Method, Record, Stage
-from thesis_cli.privacy.release.release import ReleaseRequest, private_record
-from thesis_cli.privacy.release.staged import OpenDPStages, StageNoise
+from thesis_cli.privacy.release.copula import noisy_stages
+from thesis_cli.privacy.release.methods import METHODS
+from thesis_cli.privacy.release.plan import ReleasePlan
+from thesis_cli.privacy.release.record import Record
+from thesis_cli.privacy.release.release import private_record
+from thesis_cli.privacy.release.vectors import vector_method
 from thesis_cli.privacy.tables.schema import Category, Integer, Real, Schema, Values
 
 Table = Mapping[str, Values]
@@ -61,7 +65,7 @@ class Pair:
         claims; above 1 it contradicts the claim.
     """
 
-    request: ReleaseRequest
+    plan: ReleasePlan
     tables: tuple[Table, Table]
     reach: float
 
@@ -71,15 +75,15 @@ class Pair:
         return len(next(iter(self.tables[0].values())))
 
 
-def vector_pair(method: Method, noise: NoiseName, budget: Budget) -> Pair:
+def vector_pair(method: str, noise: NoiseName, budget: Budget) -> Pair:
     """The pair of tables whose vectors are farthest apart, relative to the claimed sensitivity."""
     rng = np.random.default_rng(0)
     rows = _sample(rng, SAMPLES)
-    found = [_farthest(request, rows) for request in _requests(method, noise, budget, rows)]
+    found = [_farthest(plan, rows) for plan in _plans(method, noise, budget, rows)]
     return _improved(*max(found, key=lambda entry: entry[2])[:2], rows[:1], rng)
 
 
-def staged_pair(budget: Budget) -> Pair:
+def staged_pair(method: str, budget: Budget) -> Pair:
     """The pair of tables that the stages of a release by copula tell apart best, given the noisy
     vectors of one release.
     """
@@ -87,10 +91,9 @@ def staged_pair(budget: Budget) -> Pair:
     common = np.flatnonzero(domain.reals[:, 1] > 0)
     rest = domain[np.tile(common, STAGED_ROWS // len(common))]
     tables = [STAGED.decode(Rows.concatenate([domain[i : i + 1], rest])) for i in range(len(domain))]
-    request = ReleaseRequest(STAGED, budget, "copula", entropy=0)
-    stages = by_record(tables[0], request).stages
-    assert stages is not None
-    vectors = [replayed(table, request, stages)[1] for table in tables]
+    plan = ReleasePlan(STAGED, budget, method, entropy=0)
+    stages = noisy_stages(by_record(tables[0], plan))
+    vectors = [replayed(table, plan, stages)[1] for table in tables]
 
     def apart(pair: tuple[int, int]) -> list[float]:
         """Distances in all stages, in units of the noise."""
@@ -99,13 +102,13 @@ def staged_pair(budget: Budget) -> Pair:
 
     i, j = max(itertools.combinations(range(len(domain)), 2), key=lambda pair: math.hypot(*apart(pair)))
     reach = max(d * stage.scale / stage.sensitivity for d, stage in zip(apart((i, j)), stages, strict=True))
-    return Pair(request, (tables[i], tables[j]), reach)
+    return Pair(plan, (tables[i], tables[j]), reach)
 
 
 class _Held(OpenDPStages):
     """Noise whose outcome is known already; it keeps the vectors without noise."""
 
-    def __init__(self, stages: Sequence[Stage]) -> None:
+    def __init__(self, stages: Sequence[NoisyStage]) -> None:
         self._stages, self.vectors = stages, list[Floats]()
 
     def add(self, vector: Floats, scale: float, granularity: float) -> Floats:
@@ -114,75 +117,77 @@ class _Held(OpenDPStages):
         return np.array(stage.vector)
 
 
-def replayed(table: Table, request: ReleaseRequest, stages: Sequence[Stage]) -> tuple[Record, list[Floats]]:
+def replayed(table: Table, plan: ReleasePlan, stages: Sequence[NoisyStage]) -> tuple[Record, list[Floats]]:
     """The record of a table if the noisy vectors were these, and its vectors without noise."""
     held = _Held(stages)
-    return by_record(table, request, held), held.vectors
+    return by_record(table, plan, held), held.vectors
 
 
-def by_record(table: Table, request: ReleaseRequest, noise: StageNoise | None = None) -> Record:
+def by_record(table: Table, plan: ReleasePlan, noise: StageNoise | None = None) -> Record:
     """The entry point of the library: encodes the table and draws the noise."""
-    rows = request.schema.encode(table)
-    return private_record([rows], len(rows), request, lambda budget, rho: None, noise=noise)
+    rows = plan.schema.encode(table)
+    return private_record([rows], len(rows), plan, lambda budget, rho: None, noise=noise)
 
 
-def distance(request: ReleaseRequest, one: Floats, other: Floats) -> float:
+def distance(plan: ReleasePlan, one: Floats, other: Floats) -> float:
     """Distance of two vectors in the norm of the noise."""
-    return float(np.linalg.norm(one - other, _norm(request)))
+    return float(np.linalg.norm(one - other, _norm(plan)))
 
 
-def _requests(method: Method, noise: NoiseName, budget: Budget, rows: Rows) -> Iterator[ReleaseRequest]:
-    """Public draws; for a subspace also public rows, of which the last two are nearly the same."""
+def _plans(method: str, noise: NoiseName, budget: Budget, rows: Rows) -> Iterator[ReleasePlan]:
+    """Public draws; also public rows for a method that takes some, of which the last two are nearly the
+    same.
+    """
     size = SIZES[noise]
     for entropy in range(DRAWS):
-        yield ReleaseRequest(SCHEMA, budget, method, noise, size, entropy=entropy)
-    if method == "subspace":
+        yield ReleasePlan(SCHEMA, budget, method, noise, size, entropy=entropy)
+    if "public" in METHODS[method].options:
         for start in range(0, SAMPLES - size, size):
             public = rows[start : start + size]
-            yield ReleaseRequest(SCHEMA, budget, method, noise, size, public, entropy=0)
+            yield ReleasePlan(SCHEMA, budget, method, noise, size, public, entropy=0)
             last = Rows(np.abs(public.reals[-2:-1] - NEAR), public.codes[-2:-1])
-            yield ReleaseRequest(SCHEMA, budget, method, noise, size, Rows.concatenate([public[:-1], last]), entropy=0)
+            yield ReleasePlan(SCHEMA, budget, method, noise, size, Rows.concatenate([public[:-1], last]), entropy=0)
 
 
-def _farthest(request: ReleaseRequest, rows: Rows) -> tuple[ReleaseRequest, Rows, float]:
+def _farthest(plan: ReleasePlan, rows: Rows) -> tuple[ReleasePlan, Rows, float]:
     """The two rows, or points of the release, whose vectors are farthest apart, and how far that is
     of the sensitivity of a table of one row.
     """
-    embedding = request.embedding()
+    embedding = vector_method(plan.method).embedding(plan)
     points = getattr(embedding, "points", None)
     if points is not None:
         rows = Rows.concatenate([_canonical(points), rows])
     vectors = np.stack([embedding.mean([rows[i : i + 1]]) for i in range(len(rows))])
-    apart = np.stack([np.linalg.norm(vectors - vector, _norm(request), 1) for vector in vectors])
+    apart = np.stack([np.linalg.norm(vectors - vector, _norm(plan), 1) for vector in vectors])
     pair = rows[np.array(np.unravel_index(apart.argmax(), apart.shape))]
-    return request, pair, float(apart.max()) / _sensitivity(request, vectors.shape[1], embedding.l2_sensitivity(1))
+    return plan, pair, float(apart.max()) / _sensitivity(plan, vectors.shape[1], embedding.l2_sensitivity(1))
 
 
-def _improved(request: ReleaseRequest, pair: Rows, other: Rows, rng: np.random.Generator) -> Pair:
+def _improved(plan: ReleasePlan, pair: Rows, other: Rows, rng: np.random.Generator) -> Pair:
     """Tables of the two rows, moved by random steps that increase the distance, and of other
     rows.
     """
-    embedding, best = request.embedding(), 0.0
+    embedding, best = vector_method(plan.method).embedding(plan), 0.0
     for step in range(STEPS):
         moved = Rows(pair.reals.copy(), pair.codes)
         moved.reals[step % 2] += rng.normal(size=SCHEMA.reals) * 0.3 * 0.97**step * (step > 1)
         moved = _canonical(moved)
-        reached = distance(request, *(embedding.mean([moved[i : i + 1]]) for i in range(2)))
+        reached = distance(plan, *(embedding.mean([moved[i : i + 1]]) for i in range(2)))
         if reached > best:
             best, pair = reached, moved
     one, other_table = (SCHEMA.decode(Rows.concatenate([pair[i : i + 1], *[other] * (ROWS - 1)])) for i in range(2))
     means = [embedding.mean([SCHEMA.encode(table)]) for table in (one, other_table)]
-    claimed = _sensitivity(request, means[0].size, embedding.l2_sensitivity(ROWS))
-    return Pair(request, (one, other_table), distance(request, *means) / claimed)
+    claimed = _sensitivity(plan, means[0].size, embedding.l2_sensitivity(ROWS))
+    return Pair(plan, (one, other_table), distance(plan, *means) / claimed)
 
 
-def _norm(request: ReleaseRequest) -> int:
-    return 1 if request.noise == "laplace" else 2
+def _norm(plan: ReleasePlan) -> int:
+    return 1 if plan.noise == "laplace" else 2
 
 
-def _sensitivity(request: ReleaseRequest, size: int, l2_sensitivity: float) -> float:
+def _sensitivity(plan: ReleasePlan, size: int, l2_sensitivity: float) -> float:
     """Sensitivity of a vector of F = `size` coordinates in the norm of the noise."""
-    return float(l1_sensitivity(size, l2_sensitivity) if _norm(request) == 1 else l2_sensitivity)
+    return float(l1_sensitivity(size, l2_sensitivity) if _norm(plan) == 1 else l2_sensitivity)
 
 
 def _sample(rng: np.random.Generator, count: int) -> Rows:
@@ -230,7 +235,7 @@ class Choices:
         return total
 
 
-def choice_pairs(budget: Budget) -> Iterator[tuple[Pair, Choices]]:
+def choice_pairs(method: str, budget: Budget) -> Iterator[tuple[Pair, Choices]]:
     """Pairs of tables over small domains, on which epsilon shows to different degrees.
 
     One row is missing and the others are nearly alike, so that replacing it moves the table along a
@@ -255,11 +260,11 @@ def choice_pairs(budget: Budget) -> Iterator[tuple[Pair, Choices]]:
                 both = [
                     exponential.scores(vectors, np.bincount(table, minlength=size), count) for table in (one, other)
                 ]
-                request = ReleaseRequest(schema, budget, "exponential", size=count, entropy=0)
+                plan = ReleasePlan(schema, budget, method, size=count, entropy=0)
                 tables = tuple(schema.decode(domain[table]) for table in (one, other))
                 reach = float(np.abs(both[0] - both[1]).max()) / claimed
                 scaled = np.stack(both) * budget.epsilon / (2 * ideal)
-                yield Pair(request, (tables[0], tables[1]), reach), Choices(scaled)
+                yield Pair(plan, (tables[0], tables[1]), reach), Choices(scaled)
 
 
 @cache
@@ -270,6 +275,6 @@ def _domain_schema(others: int) -> Schema:
     return Schema((Integer("x", 0, others - 1, missing=True, gamma=1e-6, rho=0.0),))
 
 
-def with_entropy(request: ReleaseRequest, entropy: int) -> ReleaseRequest:
+def with_entropy(plan: ReleasePlan, entropy: int) -> ReleasePlan:
     """The same settings with other public draws."""
-    return request if request.entropy == entropy else replace(request, entropy=entropy)
+    return plan if plan.entropy == entropy else replace(plan, entropy=entropy)

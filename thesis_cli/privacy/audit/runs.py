@@ -18,10 +18,10 @@ from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.audit.bounds import LEAST_RUNS, LowerBound, clopper_pearson_lower_bound, gdp_lower_bound
 from thesis_cli.privacy.audit.pairs import Table, by_record
 from thesis_cli.privacy.audit.scores import Scores, Subject
+from thesis_cli.privacy.release.plan import ReleasePlan
 from thesis_cli.privacy.release.record import Record
-from thesis_cli.privacy.release.release import ReleaseRequest
 
-Entry = Callable[[Table, ReleaseRequest], Record]
+EntryPoint = Callable[[Table, ReleasePlan], Record]
 """An entry point: from a table and settings to the record of a release."""
 
 REACH = 1 + 1e-9
@@ -36,7 +36,7 @@ class AuditReport:
 
     Attributes
     ----------
-    method, entry : what was audited, and through which entry point.
+    method, entry : audited method, and the entry point.
     runs : number of releases, half of them of either table.
     rows : number of rows of each table.
     epsilon, delta : claimed privacy: the budget.
@@ -46,7 +46,7 @@ class AuditReport:
     gdp : proven lower bound on mu; None without Gaussian noise.
     clopper_pearson : proven lower bound on epsilon.
     repeats, most_repeats : values of the noise that occurred before, and how many chance allows.
-    public : what differs in the public parts of the records of the two tables; empty if nothing.
+    public : first difference of the public parts of the records of the two tables; empty if nothing.
     fault : largest factor on the noise that these runs would contradict; None if they would
         contradict none, or contradict the noise as it is.
     seconds : time of the runs.
@@ -105,7 +105,7 @@ class AuditReport:
 def audit(
     subject: Subject,
     runs: int,
-    entry: Entry = by_record,
+    entry: EntryPoint = by_record,
     entry_name: str = "record",
     *,
     confidence: float = 0.95,
@@ -130,11 +130,11 @@ def audit(
     """
     if runs < 2 * LEAST_RUNS:
         raise InputError(f"the number of runs is {runs}", f"it must be at least {2 * LEAST_RUNS}")
-    subject = subject.anew(subject.pair.request)
+    subject = subject.anew(subject.pair.plan)
     start, done, public = time.monotonic(), 0, ""
     for done in range(2, runs + 1, 2):
         for side, table in enumerate(subject.pair.tables):
-            record = entry(table, subject.pair.request)
+            record = entry(table, subject.pair.plan)
             subject.add(record, side)
             public = public or subject.difference(record, side)
         if tick:

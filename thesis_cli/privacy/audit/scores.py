@@ -8,10 +8,13 @@ none. For the exponential mechanism it is the exact likelihood ratio of what was
 
 from __future__ import annotations
 
+import importlib
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import cast
 
 import numpy as np
 
@@ -29,9 +32,12 @@ from thesis_cli.privacy.audit.pairs import (
     with_entropy,
 )
 from thesis_cli.privacy.mechanisms.mechanism import Budget, NoiseName, analytic_scale
-from thesis_cli.privacy.release.exponential import candidate, enumerate_domain
-from thesis_cli.privacy.release.record import Method, Record, SmallTable
-from thesis_cli.privacy.release.release import ReleaseRequest
+from thesis_cli.privacy.release.copula import noisy_stages
+from thesis_cli.privacy.release.exponential import ChosenRows, SmallTable, candidate, chosen_rows, enumerate_domain
+from thesis_cli.privacy.release.methods import METHODS
+from thesis_cli.privacy.release.plan import ReleasePlan
+from thesis_cli.privacy.release.record import Record
+from thesis_cli.privacy.release.vectors import NoisyVector, noisy_vector, vector_method
 
 Scores = tuple[Floats, Floats]
 """Scores of the releases of either table, shapes (K, n) for K kinds of scores."""
@@ -73,16 +79,16 @@ class Subject(ABC):
         """
 
     @abstractmethod
-    def anew(self, request: ReleaseRequest) -> Subject:
+    def anew(self, plan: ReleasePlan) -> Subject:
         """The same tables under other settings, without releases."""
 
     def difference(self, record: Record, side: int) -> str:
-        """What of a record's public part differs from that of the other table's release by the
+        """First difference of a record's public part from that of the other table's release by the
         library, with the same public draws; empty if nothing does.
         """
         if self._reference is None or self._reference[0] != record.entropy:
-            request = with_entropy(self.pair.request, record.entropy)
-            self._reference = record.entropy, public_part(by_record(self.pair.tables[1 - side], request))
+            plan = with_entropy(self.pair.plan, record.entropy)
+            self._reference = record.entropy, public_part(by_record(self.pair.tables[1 - side], plan))
         return different(public_part(record), self._reference[1])
 
     def repeats(self, confidence: float) -> tuple[int, int]:
@@ -112,15 +118,15 @@ class NoisyVectors(Subject):
         self._means = lru_cache(maxsize=8)(self._means_of)
 
     def add(self, record: Record, side: int) -> None:
-        values, calibration = record.noisy_vector
+        values, calibration = noisy_vector(record)
         means = self._means(record.entropy)
         if len(values) != len(means[0]):
             raise InputError("a released vector has another length than its embedding", "they must be of one release")
         noise = (np.full(len(values), x) for x in (calibration.scale, calibration.granularity))
         self.seen[side].append(Reading(np.array(values), means, *noise))
 
-    def anew(self, request: ReleaseRequest) -> NoisyVectors:
-        return NoisyVectors(self.name, self.budget, replace(self.pair, request=request), self.mu)
+    def anew(self, plan: ReleasePlan) -> NoisyVectors:
+        return NoisyVectors(self.name, self.budget, replace(self.pair, plan=plan), self.mu)
 
     def scores(self, factor: float = 1.0) -> Scores:
         residuals, shifts = [], []
@@ -167,9 +173,9 @@ class NoisyVectors(Subject):
         return found, math.ceil(pdtrik(confidence, expected))
 
     def _means_of(self, entropy: int) -> tuple[Floats, Floats]:
-        request = with_entropy(self.pair.request, entropy)
-        embedding = request.embedding()
-        one, other = (embedding.mean([request.schema.encode(table)]) for table in self.pair.tables)
+        plan = with_entropy(self.pair.plan, entropy)
+        embedding = vector_method(plan.method).embedding(plan)
+        one, other = (embedding.mean([plan.schema.encode(table)]) for table in self.pair.tables)
         return one, other
 
 
@@ -194,11 +200,9 @@ class StagedVectors(NoisyVectors):
     """
 
     def add(self, record: Record, side: int) -> None:
-        stages = record.stages
-        if stages is None:
-            raise InputError("a release by copula has no stages", "it must have one or more")
-        request = with_entropy(self.pair.request, record.entropy)
-        both = [replayed(table, request, stages) for table in self.pair.tables]
+        stages = noisy_stages(record)
+        plan = with_entropy(self.pair.plan, record.entropy)
+        both = [replayed(table, plan, stages) for table in self.pair.tables]
         self._others = [public_part(found) for found, _ in both]
         one, other = (np.concatenate(vectors) for _, vectors in both)
         values = np.concatenate([stage.vector for stage in stages])
@@ -212,8 +216,8 @@ class StagedVectors(NoisyVectors):
         own = public_part(record)
         return next(filter(None, (different(own, other) for other in self._others)), "")
 
-    def anew(self, request: ReleaseRequest) -> StagedVectors:
-        return StagedVectors(self.name, self.budget, replace(self.pair, request=request), self.mu)
+    def anew(self, plan: ReleasePlan) -> StagedVectors:
+        return StagedVectors(self.name, self.budget, replace(self.pair, plan=plan), self.mu)
 
 
 @dataclass
@@ -227,19 +231,17 @@ class SmallTables(Subject):
     seen: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
 
     def __post_init__(self) -> None:
-        request, self._places = self.pair.request, {}
-        domain = enumerate_domain(request.schema)
+        plan, self._places = self.pair.plan, {}
+        domain = enumerate_domain(plan.schema)
         for index in range(self.choices.scaled.shape[1]):
-            rows = domain[candidate(index, len(domain), request.size)]
+            rows = domain[candidate(index, len(domain), plan.size)]
             self._places[SmallTable.of(rows)] = index
 
     def add(self, record: Record, side: int) -> None:
-        if record.rows is None:
-            raise InputError("a release by exponential has no small table", "it must have one")
-        self.seen[side].append(self._places[record.rows])
+        self.seen[side].append(self._places[chosen_rows(record)])
 
-    def anew(self, request: ReleaseRequest) -> SmallTables:
-        return SmallTables(self.name, self.budget, replace(self.pair, request=request), self.choices)
+    def anew(self, plan: ReleasePlan) -> SmallTables:
+        return SmallTables(self.name, self.budget, replace(self.pair, plan=plan), self.choices)
 
     def scores(self, factor: float = 1.0) -> Scores:
         planted = self.choices.probabilities(factor)
@@ -260,9 +262,12 @@ def public_part(record: Record) -> Record:
     """A record without the vector or rows that the mechanism returned, and without how rows were
     made from them.
     """
-    length = None if record.vector is None else (float(len(record.vector)),)
-    rows = None if record.rows is None else replace(record.rows, reals=(), codes=())
-    return replace(record, vector=length, rows=rows, objective=None, made=None)
+    output = record.output
+    if isinstance(output, NoisyVector):
+        output = NoisyVector((float(len(output.vector)),))
+    elif isinstance(output, ChosenRows):
+        output = ChosenRows(replace(output.rows, reals=(), codes=()))
+    return replace(record, output=output, objective=None, made=None)
 
 
 def different(one: Record, other: Record) -> str:
@@ -276,19 +281,34 @@ def different(one: Record, other: Record) -> str:
     return next((f"{a.strip()} beside {b.strip()}" for a, b in pairs if a != b), f"{one} beside {other}")
 
 
-def subject(method: Method, noise: NoiseName, budget: Budget, runs: int, confidence: float) -> Subject:
-    """The worst pair that a search finds for a method and budget.
+def subject(method: str, noise: NoiseName, budget: Budget, runs: int, confidence: float) -> Subject:
+    """The worst pair that a search finds for a method and budget, by the function that the method's row
+    names.
 
     Parameters
     ----------
     runs, confidence : releases of each table, and the confidence of their bound, by which pairs for
-        the exponential mechanism are compared.
+        a choice are compared.
     """
-    if method == "exponential":
-        pair, choices = max(choice_pairs(budget), key=lambda entry: _expected(entry[1], runs, confidence))
-        return SmallTables(method, budget, pair, choices)
-    if method == "copula":
-        return StagedVectors(method, budget, staged_pair(budget), 1 / analytic_scale(1.0, budget))
+    module, _, function = METHODS[method].audit.partition(":")
+    find = cast("Callable[..., Subject]", getattr(importlib.import_module(module), function))
+    return find(method, noise, budget, runs, confidence)
+
+
+def choice_subject(method: str, noise: NoiseName, budget: Budget, runs: int, confidence: float) -> SmallTables:
+    """Small tables of a method that chooses one by the exponential mechanism."""
+    pairs = choice_pairs(method, budget)
+    pair, choices = max(pairs, key=lambda entry: _expected(entry[1], runs, confidence))
+    return SmallTables(method, budget, pair, choices)
+
+
+def staged_subject(method: str, noise: NoiseName, budget: Budget, runs: int, confidence: float) -> StagedVectors:
+    """Noisy vectors of a method with several stages."""
+    return StagedVectors(method, budget, staged_pair(method, budget), 1 / analytic_scale(1.0, budget))
+
+
+def vector_subject(method: str, noise: NoiseName, budget: Budget, runs: int, confidence: float) -> NoisyVectors:
+    """Noisy vectors of a method with one."""
     mu = 1 / analytic_scale(1.0, budget) if noise == "gaussian" else None
     name = method if noise == "gaussian" else f"{method}, {noise}"
     return NoisyVectors(name, budget, vector_pair(method, noise, budget), mu)

@@ -20,20 +20,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.privacy.copula.bins import Tree, features, grow
-from thesis_cli.privacy.copula.cells import Cells, schema_cells
-from thesis_cli.privacy.copula.columns import Columns
-from thesis_cli.privacy.copula.normal import normal_guess, normal_scores
-from thesis_cli.privacy.copula.pairs import Pairs, all_pairs, shrunk, tables
-from thesis_cli.privacy.copula.rows import placed, search, starting_bins
+from thesis_cli.privacy.copula.cells import Cells, Tree, features, grow, schema_cells
+from thesis_cli.privacy.copula.rows import normal_guess, normal_scores, placed, search, starting_bins
+from thesis_cli.privacy.copula.vectors import ColumnStage, PairStage, all_pairs, shrunk, tables
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.release.record import Favour
-from thesis_cli.privacy.release.staged import StagePlan
+from thesis_cli.privacy.mechanisms.stages import StageFeatures
 from thesis_cli.privacy.tables.schema import Schema
+
+Favour = Literal["balance", "marginals", "correlations", "rows"]
+"""Statistics that the rows of a release should keep best."""
 
 SHARES: dict[Favour, tuple[float, float]] = {
     "balance": (0.35, 0.65),
@@ -54,15 +54,15 @@ SINGLES = 0.25
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Public settings of a copula release.
+class CopulaStages:
+    """Stages of a copula release, from public settings alone.
 
     Attributes
     ----------
     schema : columns.
     rows : number N of rows of the table.
     rho : budget of zero-concentrated differential privacy of all stages together.
-    favour : what is to be answered well; it sets the stages' shares of the budget.
+    favour : statistics that are to be answered well; it sets the stages' shares of the budget.
     """
 
     schema: Schema
@@ -80,7 +80,7 @@ class Plan:
         """Number of stages."""
         return 1 if len(self.cells) == 1 else 2
 
-    def stage(self, vectors: Sequence[Floats]) -> StagePlan | None:
+    def stage(self, vectors: Sequence[Floats]) -> StageFeatures | None:
         """The stage after those with these noisy vectors; None if there is no further one."""
         if len(vectors) == self.stages:
             return None
@@ -88,7 +88,7 @@ class Plan:
             return self._columns
         return self._pairs(self._trees(self._shares(vectors[0])))
 
-    def noise(self, stage: StagePlan) -> float:
+    def noise(self, stage: StageFeatures) -> float:
         """Standard deviation of the noise on each coordinate of a stage."""
         return stage.l2_sensitivity(self.rows) / math.sqrt(2 * self.rho * stage.share)
 
@@ -114,17 +114,17 @@ class Plan:
 
     @property
     def _cuts(self) -> int:
-        """Number of bins whose covariances are released: fewer where noise would drown the fine
-        ones.
+        """Number of bins whose covariances are released: fewer where the fine ones would be
+        noise-dominated.
         """
         columns = len(self.cells)
         noise = columns / self.rows / math.sqrt(2 * self.rho * SHARES[self.favour][1])
         return next(bins for bins, least in RESOLUTION.items() if noise >= least)
 
     @property
-    def _columns(self) -> Columns:
+    def _columns(self) -> ColumnStage:
         share = SHARES[self.favour][0] if self.stages > 1 else 1.0
-        return Columns(self.cells, share)
+        return ColumnStage(self.cells, share)
 
     def _shares(self, vector: Floats) -> list[Floats]:
         return self._columns.estimate(vector, self.noise(self._columns))
@@ -135,9 +135,9 @@ class Plan:
             for column, own in zip(self.cells, shares, strict=True)
         )
 
-    def _pairs(self, trees: tuple[Tree, ...]) -> Pairs:
+    def _pairs(self, trees: tuple[Tree, ...]) -> PairStage:
         found = tuple(features(tree, self._cuts, DECAY) for tree in trees)
-        return Pairs(self.cells, trees, found, all_pairs(len(trees)), SHARES[self.favour][1], SINGLES, "pairs")
+        return PairStage(self.cells, trees, found, all_pairs(len(trees)), SHARES[self.favour][1], SINGLES, "pairs")
 
 
 def _groups(trees: tuple[Tree, ...], pairs: Ints) -> Ints:

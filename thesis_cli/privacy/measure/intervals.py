@@ -61,7 +61,7 @@ class Law:
 
 
 Form = Callable[[Floats], tuple[Floats, Floats, Floats]]
-"""Of a ratio theta: the distance of the noisy numbers from a line through 0, and the coefficients
+"""For a ratio theta, the distance of the noisy numbers from a line through 0, and the coefficients
 of both noises in it."""
 
 

@@ -32,8 +32,8 @@ from thesis_cli.privacy.mechanisms.mechanism import (
     OpenDPLaplace,
     zcdp_epsilon,
 )
-from thesis_cli.privacy.release.record import Promise
-from thesis_cli.privacy.release.subspace import counted_blocks
+from thesis_cli.privacy.mechanisms.units import counted_blocks
+from thesis_cli.privacy.release.record import PrivacyGuarantee
 from thesis_cli.privacy.tables.schema import Schema
 
 SLACK = 1e-6
@@ -46,7 +46,7 @@ Spend = Callable[[Budget, float | None], None]
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured, all of it public.
+    """Queries and budget of a measurement, all of it public.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class Plan:
 
     @cached_property
     def total(self) -> float:
-        """What is divided among the queries: rho with a delta, epsilon without."""
+        """Budget that is divided among the queries: rho with a delta, epsilon without."""
         if not self.gaussian:
             return self.budget.epsilon * (1 - SLACK)
         rho = OpenDPGaussian().calibrate(1, 1.0, self.budget).rho
@@ -178,7 +178,7 @@ class Measurement:
     versions : versions of this program and of its libraries.
     """
 
-    promise: Promise
+    promise: PrivacyGuarantee
     rho: float | None
     mechanism: Calibration | None
     vector: tuple[float, ...]
@@ -229,7 +229,7 @@ def measured(
         for choice in _choices(part, found.astype(np.float64), scale, plan.gaussian, choose or opendp_choose)
     ]
     neighbours = "tables of the same number of rows that differ in one row"
-    promise = Promise(plan.budget.epsilon, plan.budget.delta, neighbours, count)
+    promise = PrivacyGuarantee(plan.budget.epsilon, plan.budget.delta, neighbours, count)
     versions = {name: version(name) for name in ("thesis-cli", "opendp", "numpy")}
     return Measurement(promise, rho, calibration, vector, tuple(choices), versions)
 

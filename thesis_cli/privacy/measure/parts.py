@@ -1,4 +1,4 @@
-"""What each query of `dp-measure` adds up over the rows, and how its answers follow from noisy sums.
+"""Sums of each query of `dp-measure` over the rows, and how its answers follow from noisy sums.
 
 Each row adds a few numbers in [-1, 1] to the sums, rounded to multiples of 2^-40 and added up in
 integers, so that sums are exact and the order of rows changes nothing. A row that is replaced moves

@@ -166,6 +166,9 @@ class OpenDPLaplace(_OpenDPNoise):
         return _laplace(size, l1_sensitivity(size, l2_sensitivity), budget)
 
 
+NOISES: dict[NoiseName, Callable[[], Noise]] = {"gaussian": OpenDPGaussian, "laplace": OpenDPLaplace}
+
+
 @dataclass(frozen=True)
 class Choice:
     """Result of `choose`: an index, with the noise scale and its epsilon by OpenDP's map."""

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Literal, Protocol
 
@@ -46,7 +46,6 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.mechanism import Noised
-from thesis_cli.privacy.release.record import Counted
 
 Neighbours = Literal["replace", "add-remove"]
 
@@ -64,29 +63,31 @@ SPARE = 4
 
 @dataclass(frozen=True)
 class Unit:
-    """Unit of privacy: what two neighbouring tables differ in.
+    """Unit of privacy: the difference between two neighbouring tables.
 
     Attributes
     ----------
     neighbours : whether a unit is replaced by another one, or is in one of the tables only.
-    most : largest number K of rows of a person that count; None if each row is a unit.
+    contribution_bound : largest number K of rows of a person that count; None if each row is a unit.
 
     Raises
     ------
-    InputError : `most` is below 1.
+    InputError : `contribution_bound` is below 1.
     """
 
     neighbours: Neighbours = "replace"
-    most: int | None = None
+    contribution_bound: int | None = None
 
     def __post_init__(self) -> None:
-        if self.most is not None and self.most < 1:
-            raise InputError(f"the largest number of rows of a person is {self.most}", "it must be at least 1")
+        if self.contribution_bound is not None and self.contribution_bound < 1:
+            raise InputError(
+                f"the largest number of rows of a person is {self.contribution_bound}", "it must be at least 1"
+            )
 
     @property
     def secret(self) -> bool:
         """Whether the number N of rows is secret."""
-        return self.neighbours == "add-remove" or self.most is not None
+        return self.neighbours == "add-remove" or self.contribution_bound is not None
 
     def name(self, person: str | None) -> str:
         """Name of the unit in a ledger; `person` is the column of persons, if there is one.
@@ -99,11 +100,16 @@ class Unit:
     @property
     def text(self) -> str:
         """Which pairs of tables are neighbours, in words."""
-        if self.most is None:
+        bound = self.contribution_bound
+        if bound is None:
             if self.neighbours == "replace":
                 return "tables of the same number of rows that differ in one row"
             return "tables of which one lacks one row"
-        each = "one row of each person counts" if self.most == 1 else f"at most {self.most} rows of each person count"
+        each = (
+            "one row of each person counts"
+            if self.contribution_bound == 1
+            else f"at most {self.contribution_bound} rows of each person count"
+        )
         if self.neighbours == "replace":
             return f"tables that differ in all rows of one person; {each}"
         return f"tables of which one lacks all rows of one person; {each}"
@@ -117,11 +123,30 @@ class Unit:
     def factor(self, weight: float, diameter: float = 2.0) -> float:
         """Sensitivity of the totals in L2, for a weight c of the number of rows."""
         norm = math.sqrt(1 + weight**2)
-        return (self.most or 1) * (max(diameter, norm) if self.neighbours == "replace" else norm)
+        return (self.contribution_bound or 1) * (max(diameter, norm) if self.neighbours == "replace" else norm)
 
 
 ROWS = Unit()
 """One row is replaced, and the number of rows is public."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Number of private rows that count.
+
+    Attributes
+    ----------
+    rows : the number with noise, at least 1; without noise if it is public.
+    deviation : standard deviation of the noise.
+    contribution_bound : largest number of rows of a person that count; 1 if each row is a person.
+    effective : number of rows with one for each person and a public number whose means would have
+        noise of the same scale.
+    """
+
+    rows: float
+    deviation: float
+    contribution_bound: int = field(metadata={"key": "most"})
+    effective: int
 
 
 class Mean(Protocol):
@@ -145,7 +170,7 @@ class Totals:
     Attributes
     ----------
     embedding : map of the rows, to vectors of norm at most 1.
-    unit : what neighbours differ in.
+    unit : difference between neighbours.
     diameter : largest distance of two rows' vectors; sqrt(2) only if no inner product is negative.
     """
 
@@ -199,8 +224,18 @@ class Totals:
         """
         found, rows = noised.calibration, max(1.0, float(noised.values[-1]) / self.weight)
         scaled = {key: value / rows for key in SCALED if (value := getattr(found, key)) is not None}
-        counted = Counted(rows, found.deviation / self.weight, self.unit.most or 1, self.effective(rows))
+        counted = Counted(rows, found.deviation / self.weight, self.unit.contribution_bound or 1, self.effective(rows))
         return Noised(noised.values[:-1] / rows, replace(found, **scaled)), counted
+
+
+def counted_blocks(blocks: Iterable[Rows], count: int) -> Iterator[Rows]:
+    """The same blocks; `InputError` at their end if they had another number of rows."""
+    seen = 0
+    for block in blocks:
+        seen += len(block)
+        yield block
+    if seen != count:
+        raise InputError(f"the table has {seen} rows and not {count}", "it must not change while it is read")
 
 
 def summed(embedding: Mean, blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None) -> tuple[Floats, int]:

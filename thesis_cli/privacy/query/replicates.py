@@ -20,13 +20,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from thesis_cli.base.arrays import Floats
-from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.query.query import Answer, AnswerRow, Query
-from thesis_cli.privacy.release.files import Release
-from thesis_cli.privacy.release.record import Record
-from thesis_cli.privacy.release.rows import copula_plan, release_features, synthetic
+from thesis_cli.privacy.release.implementation import implementation_of
+from thesis_cli.privacy.release.methods import METHODS
+from thesis_cli.privacy.release.record import Record, Release
+from thesis_cli.privacy.release.release import synthetic
 from thesis_cli.privacy.tables.schema import Date, Integer, Real, Schema
 
 LARGEST = 20_000
@@ -45,7 +44,7 @@ Limits = Callable[[AnswerRow], tuple[float, float]]
 
 def default_count(record: Record) -> int:
     """Number of replicates that take seconds; 0 for a method whose rows take longer to make."""
-    return 30 if record.method == "copula" else 0
+    return METHODS[record.method].replicates or 0
 
 
 def replicates(release: Release, count: int, jobs: int = 1) -> Iterator[Release]:
@@ -54,11 +53,13 @@ def replicates(release: Release, count: int, jobs: int = 1) -> Iterator[Release]
 
     Raises
     ------
-    InputError : a release that is not by copula or by features cannot be simulated.
+    InputError : releases by this method cannot be simulated.
     """
     record = release.record
-    rows = max(len(release.points), min(round(record.count.rows), LARGEST)) if record.method == "copula" else 0
-    table = synthetic(record, rows, jobs=jobs) if rows else release
+    table = release
+    if not METHODS[record.method].fits_rows:
+        rows = max(len(release.points), min(round(record.count.rows), LARGEST))
+        table = synthetic(record, rows, jobs=jobs)
     yield table
     for number in range(count):
         rng = np.random.default_rng([record.entropy, *b"replicates", number])
@@ -70,26 +71,12 @@ def simulated(record: Record, rows: Rows, rng: np.random.Generator) -> Record:
 
     Raises
     ------
-    InputError : the release is not by copula or by features.
+    InputError : releases by this method cannot be simulated.
     """
     if record.counted is not None:
         noisy = record.counted.rows + record.counted.deviation * rng.standard_normal()
         record = replace(record, counted=replace(record.counted, rows=max(1.0, noisy)))
-    if record.method == "copula":
-        plan, vectors, stages = copula_plan(record), list[Floats](), record.stages or ()
-        for stage in stages:
-            public = plan.stage(vectors)
-            assert public is not None
-            mean = public.mean([rows])
-            vectors.append(mean + stage.scale * rng.standard_normal(mean.size))
-        made = (replace(stage, vector=tuple(v.tolist())) for stage, v in zip(stages, vectors, strict=True))
-        return replace(record, stages=tuple(made), entropy=int(rng.integers(2**63)))
-    if record.method != "features":
-        raise InputError(f"a release by {record.method} cannot be simulated", "it must be by copula or features")
-    _, noise = record.noisy_vector
-    mean = release_features(record).mean([rows])
-    law = rng.laplace if noise.norm == 1 else rng.normal
-    return replace(record, vector=tuple((mean + law(0, noise.scale, mean.size)).tolist()))
+    return implementation_of(record.method).simulated(record, rows, rng)
 
 
 def with_errors(answers: Sequence[Answer], simulations: Sequence[Sequence[Answer]], limits: Limits) -> list[Answer]:

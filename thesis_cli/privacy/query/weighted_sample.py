@@ -13,7 +13,7 @@ import numpy.typing as npt
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.release.files import Release
+from thesis_cli.privacy.release.record import Release
 from thesis_cli.privacy.tables.column_values import Values
 from thesis_cli.privacy.tables.expressions import Formula, Value, read_columns
 from thesis_cli.privacy.tables.schema import Schema
@@ -42,12 +42,12 @@ class WeightedSample:
     @classmethod
     def of_release(cls, release: Release) -> WeightedSample:
         """Rows of a release with their weights."""
-        return cls(release.schema, read_columns(release.schema, release.columns), release.weights)
+        return cls(release.schema, read_columns(release.schema.columns, release.columns), release.weights)
 
     @classmethod
     def of_rows(cls, schema: Schema, rows: Rows) -> WeightedSample:
         """Rows of equal weight, as the schema decodes them: clamped to its bounds."""
-        return cls(schema, read_columns(schema, schema.decode(rows)), np.full(len(rows), 1 / len(rows)))
+        return cls(schema, read_columns(schema.columns, schema.decode(rows)), np.full(len(rows), 1 / len(rows)))
 
     def define(self, text: str) -> WeightedSample:
         """Sample with one more column, from `name = expression`.
@@ -130,5 +130,5 @@ def push_forward(release: Release, f: str | Function) -> tuple[Floats, Floats]:
     InputError : `Formula` refuses the expression.
     """
     columns = release.columns
-    found = Formula(f).number(read_columns(release.schema, columns)) if isinstance(f, str) else f(columns)
+    found = Formula(f).number(read_columns(release.schema.columns, columns)) if isinstance(f, str) else f(columns)
     return np.broadcast_to(np.asarray(found, np.float64), (len(release.points),)), release.weights

@@ -1,7 +1,8 @@
 """The release itself: a record of a table, and rows of the record.
 
-`release.py` is the whole; `record.py` and `files.py` are what is published (`checks.py` reads it with
-suspicion); `rows.py` makes rows, which anyone may repeat. Methods: `staged.py` (adaptive Gaussian
-stages, `unit_stages.py` for persons), `subspace.py` (Algorithm 2), `exponential.py`, `marginals.py`
-(OpenDP's MST and AIM); the copula has a room of its own. `expected.py` predicts errors.
+`release.py` is the whole, from a `ReleasePlan` (`plan.py`); `record.py` and `files.py` are what is
+published; `expected.py` predicts errors. A method is one file and one row of `methods.py`, behind the
+interface of `implementation.py`: `copula.py`, `features.py` and `subspace.py` (`vectors.py` is what
+both share), `marginals.py`, `exponential.py`. May import `copula`, `mechanisms`, `embedding` and
+`tables`.
 """

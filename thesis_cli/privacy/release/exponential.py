@@ -1,5 +1,5 @@
-r"""The exponential mechanism over all small tables (Thesis section 4.3.4; the SmallDB of Blum et
-al. 2008).
+r"""The release method `exponential`: the exponential mechanism over all small tables (Thesis section
+4.3.4; the SmallDB of Blum et al. 2008).
 
 The mechanism chooses a synthetic table R of M rows of a finite domain X by its score s(D, R) =
 -|mu_D - mu_R|. It is exact: every multiset of M rows is scored, so that the cost is their number,
@@ -11,7 +11,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 
@@ -19,10 +20,69 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Codes, Kernel, Rows
 from thesis_cli.privacy.mechanisms import mechanism
-from thesis_cli.privacy.mechanisms.mechanism import Choice
-from thesis_cli.privacy.release.record import Selection
-from thesis_cli.privacy.release.subspace import counted_blocks
+from thesis_cli.privacy.mechanisms.mechanism import Budget, Choice
+from thesis_cli.privacy.mechanisms.units import counted_blocks
+from thesis_cli.privacy.release.expected import linear_errors
+from thesis_cli.privacy.release.implementation import (
+    Errors,
+    ExpectedStage,
+    Implementation,
+    PrivateRows,
+    Released,
+    RowSettings,
+)
+from thesis_cli.privacy.release.plan import ReleasePlan
+from thesis_cli.privacy.release.record import Record, Release, uniform_weights
 from thesis_cli.privacy.tables.schema import Category, Column, Date, Integer, Real, Schema
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Choice of a small table by the exponential mechanism.
+
+    Attributes
+    ----------
+    points, domain, candidates : rows of each small table, rows of the domain, and number of small
+        tables.
+    mechanism : name of the mechanism that chose.
+    scale : scale of its noise.
+    epsilon, delta : privacy that it proves.
+    sensitivity : sensitivity of each score.
+    """
+
+    points: int
+    domain: int
+    candidates: int
+    mechanism: str
+    scale: float
+    epsilon: float
+    delta: float
+    sensitivity: float
+
+
+@dataclass(frozen=True)
+class SmallTable:
+    """Encoded rows that the exponential mechanism chose: `Rows` as JSON holds them."""
+
+    reals: tuple[tuple[float, ...], ...]
+    codes: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, rows: Rows) -> SmallTable:
+        """Rows as JSON holds them."""
+        return cls(tuple(map(tuple, rows.reals.tolist())), tuple(map(tuple, rows.codes.tolist())))
+
+    def rows(self) -> Rows:
+        """Encoded rows, M of them."""
+        return Rows(np.array(self.reals, np.float64), np.array(self.codes, np.int64))
+
+
+@dataclass(frozen=True)
+class ChosenRows:
+    """The small table that the mechanism chose."""
+
+    rows: SmallTable
+
 
 Choose = Callable[[Floats, float, float], Choice]
 """Function from scores (S,), their sensitivity and epsilon to a choice, like `mechanism.choose`."""
@@ -242,3 +302,66 @@ def _keys(rows: Rows) -> list[bytes]:
 def _table(rows: Rows) -> Floats:
     """Coordinates and codes side by side; -0.0 becomes 0.0."""
     return np.column_stack([rows.reals, rows.codes.astype(np.float64)]) + 0.0
+
+
+class ExponentialMethod(Implementation):
+    """The choice of a table of a few rows among all."""
+
+    proof = Selection
+    output = ChosenRows
+
+    def release(self, plan: ReleasePlan, private: PrivateRows) -> Released:
+        """Choose the rows; `choose` is a `Choose`."""
+        source, epsilon = cast(Choose, private.choose or mechanism.choose), plan.budget.epsilon
+
+        def choose(scores: Floats, sensitivity: float, epsilon: float) -> Choice:
+            private.spend(Budget(plan.budget.epsilon), None)
+            return source(scores, sensitivity, epsilon)
+
+        domain, kernel, count = enumerate_domain(plan.schema), plan.schema.kernel(), private.public_count
+        blocks = counted_blocks(private.blocks, count)
+        found, proof = small_database(kernel, domain, blocks, count, plan.size, epsilon, choose=choose)
+        return Released(proof, ChosenRows(SmallTable.of(found)), plan.size)
+
+    def expected(self, plan: ReleasePlan, count: int) -> tuple[tuple[ExpectedStage, ...], Errors]:
+        """The chosen table is at most the `noise` farther away than the nearest one, on average."""
+        domain, kernel = enumerate_domain(plan.schema), plan.schema.kernel()
+        candidates = databases(len(domain), plan.size)
+        sensitivity = score_sensitivity(images(kernel, domain), count)
+        scale = 2 * sensitivity / plan.budget.epsilon
+        noise = scale * math.log(candidates)
+        stage = ExpectedStage("choice", candidates, sensitivity, scale, noise)
+        return (stage,), lambda: linear_errors(plan.schema, domain, kernel.matrix(domain, domain), noise)
+
+    def rows(self, record: Record, settings: RowSettings, rng: np.random.Generator) -> Release:
+        """The chosen rows."""
+        points = chosen_rows(record).rows()
+        return Release(record.schema, points, uniform_weights(points), record)
+
+    def check(self, record: Record) -> None:
+        """The rows must be rows of the schema."""
+        chosen, schema = chosen_rows(record), record.schema
+        reals, codes = chosen.reals, chosen.codes
+        widths = {(len(r), len(c)) for r, c in zip(reals, codes, strict=False)}
+        if len(reals) != len(codes) or widths != {(schema.reals, len(schema.cardinalities))}:
+            raise InputError("rows do not fit the schema", "each must have all coordinates of the schema")
+        if any(code >= size for row in codes for code, size in zip(row, schema.cardinalities, strict=True)):
+            problem = "rows has a code that the schema does not have"
+            raise InputError(problem, "each must be below the number of levels")
+        if any(not 0 <= x <= 1 for row in reals for x in row):
+            raise InputError("rows has a coordinate outside [0, 1]", "each must be within the bounds of its column")
+
+
+def chosen_rows(record: Record) -> SmallTable:
+    """The small table of a release by exponential.
+
+    Raises
+    ------
+    InputError : the release is by another method.
+    """
+    if not isinstance(record.output, ChosenRows):
+        raise InputError("a release by exponential has no small table", "it must have one")
+    return record.output.rows
+
+
+METHOD = ExponentialMethod()

@@ -1,52 +1,51 @@
-"""A release on disk: rows in a CSV file, and beside it their record in JSON."""
+"""A release on disk: rows in a CSV file, and beside it their record in JSON, which is read with
+suspicion: keys, numbers, and the shapes that follow from the schema and the settings.
+"""
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.kernels import Kernel, Rows
-from thesis_cli.privacy.release.record import NOT_A_RECORD, Record
+from thesis_cli.privacy.kernels import Rows
+from thesis_cli.privacy.release.implementation import Implementation, check_size, implementation_of
+from thesis_cli.privacy.release.methods import METHODS
+from thesis_cli.privacy.release.plan import WEIGHT
+from thesis_cli.privacy.release.record import (
+    FORMAT,
+    Record,
+    Release,
+    content_digest,
+    keys_of,
+    read,
+    read_fields,
+    written,
+)
 from thesis_cli.privacy.tables.schema import Real, Schema, Values
 from thesis_cli.privacy.tables.table import encoded_rows, open_table
 
-WEIGHT = "weight"
-"""Name of the column of weights, if the CSV file has one."""
+NOT_A_RECORD = "it is not the record of a release", "it must be a file that dp-release wrote"
+CHANGED = "its content is not that of its sha256", "take the file as dp-release wrote it"
 
+POSITIVE = frozenset(
+    {
+        *("candidates", "contributions", "deviation", "domain", "effective", "epsilon", "most", "norm", "points"),
+        *("rho", "rows", "scale", "sensitivity", "share", "size", "total"),
+    }
+)
+"""Numbers that are above 0, but for the deviation of noise on a number that has none."""
+UNSIGNED = frozenset({"delta", "granularity"})
 
-@dataclass(frozen=True)
-class Release:
-    """Released rows, their weights and their record; all of it is public.
-
-    Attributes
-    ----------
-    schema : columns of the rows.
-    points : encoded rows, M of them.
-    weights : weights of the rows, shape (M,); of any sign for a release in the span of points
-        (Algorithm 2).
-    record : promise and origin of the rows.
-    """
-
-    schema: Schema
-    points: Rows
-    weights: Floats
-    record: Record
-
-    @property
-    def kernel(self) -> Kernel:
-        """Kernel on the encoded rows."""
-        return self.schema.kernel()
-
-    @property
-    def columns(self) -> dict[str, Values]:
-        """Decoded rows: an array of M values by name of column."""
-        return self.schema.decode(self.points)
+LARGEST = 1e50
+"""Squares of more overflow."""
 
 
 def record_path(path: str | Path) -> Path:
@@ -84,7 +83,107 @@ def read_record(path: str | Path) -> Record:
         raise InputError(problem, "dp-release writes it beside the CSV file", source=found) from None
     except UnicodeDecodeError:
         raise InputError(*NOT_A_RECORD, source=found) from None
-    return Record.from_json(text, found)
+    return parse_record(text, found)
+
+
+def parse_record(text: str, source: str | Path = "the record") -> Record:
+    """Read the text of a record's file.
+
+    Parameters
+    ----------
+    source : file that errors name.
+
+    Raises
+    ------
+    InputError : the text is no record, or was changed; names the key that is wrong, unknown or
+        missing. Records of earlier versions of this program have no digest.
+    """
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        raise InputError(*NOT_A_RECORD, source=source) from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise InputError(*NOT_A_RECORD, source=source)
+    digest = content.pop("sha256", None)
+    if digest not in (None, content_digest(content)):
+        raise InputError(*CHANGED, source=source)
+    try:
+        return _checked({key: value for key, value in content.items() if key != "format"})
+    except InputError as error:
+        raise InputError(error.problem, error.remedy, source=source) from None
+
+
+def _checked(content: dict[str, Any]) -> Record:
+    """A record whose method, mechanism and output belong together."""
+    if "method" not in content:
+        raise InputError("method is missing", "a release has it")
+    name = read(Literal[tuple(METHODS)], content["method"], "method")
+    method = implementation_of(name)
+    _check_parts(content, name, method)
+    record: Record = read_fields(Record, content, types={"mechanism": method.proof, "output": method.output})
+    _check(record)
+    method.check(record)
+    return record
+
+
+def _check_parts(content: dict[str, Any], name: str, method: Implementation) -> None:
+    """Refuse the mechanism or the output of another method, and a release without an output."""
+    held = next(key for key in reversed(keys_of(method.output)))
+    own, found = set(keys_of(method.proof)), content.get("mechanism")
+    others = [other for other in METHODS if other != name and _strange(content, own, method)]
+    for other in map(implementation_of, others):
+        if isinstance(found, dict) and len(set(found) ^ set(keys_of(other.proof))) < len(set(found) ^ own):
+            raise InputError(f"mechanism does not belong to method {name!r}", "both must be of one release")
+        for key in set(keys_of(other.output)) - set(keys_of(method.output)):
+            if key in content:
+                raise InputError(f"a release by {name} has {held} and no {key}", "both must be of one release")
+    if held not in content:
+        raise InputError(f"a release by {name} has {held}", "both must be of one release")
+
+
+def _strange(content: dict[str, Any], own: set[str], method: Implementation) -> bool:
+    """Whether a record has keys that those of its method do not have."""
+    found = content.get("mechanism")
+    known = {*keys_of(Record), *keys_of(method.output)}
+    return not set(content) <= known or (isinstance(found, dict) and set(found) != own)
+
+
+def _check(record: Record) -> None:
+    """Refuse a record whose numbers cannot be, or whose parts contradict each other."""
+    try:
+        schema = record.schema
+    except InputError as error:
+        raise InputError(f"schema: {error.problem}", error.remedy) from None
+    if (record.promise.rows is None) == (record.counted is None):
+        raise InputError("the number of rows is both public and noisy, or neither", "promise.rows or counted has it")
+    for key, value in _numbers_of(written(record)):
+        _check_number(key, value)
+    check_size("kernel.gamma", len(record.kernel.gamma), schema.reals)
+    check_size("kernel.rho", len(record.kernel.rho), len(schema.cardinalities))
+
+
+def _numbers_of(value: Any, key: str = "") -> Iterator[tuple[str, float]]:
+    """All numbers of a record by key; those of a list have the key of the list."""
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield from _numbers_of(part, f"{key}.{name}" if key else name)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _numbers_of(part, f"{key}[]")
+    elif isinstance(value, int | float) and not key.startswith(("entropy", "versions")):
+        yield key, value
+
+
+def _check_number(key: str, value: float) -> None:
+    name = key.rpartition(".")[2]
+    if abs(value) > LARGEST:
+        raise InputError(f"{key} is {value:g}", f"it must be at most {LARGEST:g}")
+    if name in POSITIVE and not value > 0 and key != "counted.deviation":
+        raise InputError(f"{key} is {value:g}", "it must be above 0")
+    if (name in UNSIGNED or key.startswith("kernel.")) and value < 0:
+        raise InputError(f"{key} is {value:g}", "it must be at least 0")
+    if name == "delta" and value >= 1:
+        raise InputError(f"{key} is {value:g}", "it must be below 1")
 
 
 def read_release(path: str | Path) -> Release:

@@ -1,4 +1,4 @@
-"""Release by noisy marginals: OpenDP's MST and AIM (McKenna et al. 2021, 2022).
+"""The release method `marginals`: OpenDP's MST and AIM (McKenna et al. 2021, 2022).
 
 OpenDP chooses pairs of columns and measures their counts with noise, from its `opendp.extras.mbi`.
 The noisy counts are the release. `network` fits a graphical model to them by the package `mbi`, and
@@ -13,23 +13,37 @@ but then no map of OpenDP's would prove the choice of the marginals.)
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.extras import extra
+from thesis_cli.base.presentation import presentation
 from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.copula.cells import Cells, cells_of, schema_cells
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget, check_gaussian, opendp, opendp_name, zcdp_epsilon
-from thesis_cli.privacy.release.record import Algorithm, Marginal, Measured
-from thesis_cli.privacy.release.staged import total_rho
+from thesis_cli.privacy.mechanisms.stages import total_rho
+from thesis_cli.privacy.mechanisms.units import counted_blocks
+from thesis_cli.privacy.release.expected import linear_errors, sample
+from thesis_cli.privacy.release.implementation import (
+    Errors,
+    ExpectedStage,
+    Implementation,
+    PrivateRows,
+    Released,
+    RowSettings,
+    check_size,
+)
+from thesis_cli.privacy.release.plan import Algorithm, ReleasePlan, Spend
+from thesis_cli.privacy.release.record import Record, Release, uniform_weights
 from thesis_cli.privacy.tables.schema import Schema
 
 WHOLE, LINE = 32, 23
@@ -40,6 +54,50 @@ REPLACED = 2
 """Rows in which two tables differ, by adding or removing, if one row is replaced."""
 ROUNDS, FINAL = 200, 2000
 """Steps of mirror descent after each choice of AIM, and for the last fit."""
+
+
+@dataclass(frozen=True)
+class MarginalsNoise:
+    """Measurement of marginals by OpenDP.
+
+    Attributes
+    ----------
+    mechanism, algorithm : source of the noise, and choice of the marginals.
+    contributions : rows in which neighbours differ by adding or removing; a replaced row is two.
+    rho : rho of zero-concentrated differential privacy of the choice and the noise together.
+    epsilon, delta : privacy of that rho, by OpenDP's conversion.
+    """
+
+    mechanism: str
+    algorithm: Algorithm
+    contributions: int
+    rho: float
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """Noisy counts of the cells of one or two columns, or of more.
+
+    Attributes
+    ----------
+    columns : names of the columns.
+    deviation : standard deviation of the noise on each count.
+    counts : counts, of the cells of the last column fastest.
+    """
+
+    columns: tuple[str, ...]
+    deviation: float
+    counts: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Marginals:
+    """Noisy counts of all marginals that were measured."""
+
+    marginals: tuple[Marginal, ...]
+
 
 Charge = Callable[[], None]
 Measure = Callable[[Ints, dict[str, int], float, Algorithm, Charge], Sequence[Marginal]]
@@ -78,10 +136,10 @@ def private_marginals(
     schema: Schema,
     budget: Budget,
     algorithm: Algorithm,
-    spend: Callable[[Budget, float | None], None],
+    spend: Spend,
     measure: Measure | None = None,
     progress: Tick | None = None,
-) -> tuple[Measured, tuple[Marginal, ...]]:
+) -> tuple[MarginalsNoise, tuple[Marginal, ...]]:
     """Noisy marginals of a private table.
 
     Parameters
@@ -109,7 +167,7 @@ def private_marginals(
     )
     name = f"{opendp_name()} make_contingency_table, {algorithm.upper()}, make_zCDP_to_approxDP"
     epsilon = zcdp_epsilon(rho, budget.delta)
-    return Measured(name, algorithm, REPLACED, rho, epsilon, budget.delta), tuple(counts)
+    return MarginalsNoise(name, algorithm, REPLACED, rho, epsilon, budget.delta), tuple(counts)
 
 
 def opendp_marginals(
@@ -230,10 +288,79 @@ def extra_packages() -> tuple[Any, Any]:
     return found[-1], found[-2]
 
 
-def versions() -> dict[str, str]:
-    """Versions of the packages of the extra, if they are installed."""
-    found = {}
-    for name in ("mbi", "jax", "polars"):
-        with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+class MarginalsMethod(Implementation):
+    """Counts of the marginals that MST or AIM chooses."""
+
+    proof = MarginalsNoise
+    output = Marginals
+
+    def release(self, plan: ReleasePlan, private: PrivateRows) -> Released:
+        """Noisy counts; `choose` is a `Measure`."""
+        blocks = counted_blocks(private.blocks, private.public_count)
+        measure = cast("Measure | None", private.choose)
+        proof, counts = private_marginals(
+            blocks, plan.schema, plan.budget, plan.algorithm, private.spend, measure, private.progress
+        )
+        return Released(proof, Marginals(counts), sum(len(m.counts) for m in counts))
+
+    def expected(self, plan: ReleasePlan, count: int) -> tuple[tuple[ExpectedStage, ...], Errors]:
+        """Half of rho is for the counts of single columns, and these are known; which pairs are counted
+        is not.
+        """
+        rho = total_rho(plan.budget)
+        sizes = sizes_of(plan.schema).values()
+        sensitivity = REPLACED / count
+        scale = sensitivity * math.sqrt(len(sizes) / rho)
+        noise, bound = scale * math.sqrt(sum(sizes)), math.sqrt(len(sizes))
+        stage = ExpectedStage("columns", sum(sizes), sensitivity, scale, noise, bound)
+
+        def errors() -> tuple[float, float | None]:
+            rows = sample(plan)
+            cells = cells_of(marginal_cells(plan.schema), rows)
+            products = (cells[:, None] == cells[None]).sum(2).astype(np.float64)
+            return linear_errors(plan.schema, rows, products, scale)
+
+        return (stage,), errors
+
+    def rows(self, record: Record, settings: RowSettings, rng: np.random.Generator) -> Release:
+        """Rows drawn from a graphical model of the noisy counts."""
+        schema, count = record.schema, record.promise.rows
+        assert count is not None
+        model = network(sizes_of(schema), noisy_marginals(record), count)
+        points = placed_rows(schema, draw(model, settings.count, rng), rng)
+        return Release(schema, points, uniform_weights(points), record)
+
+    def check(self, record: Record) -> None:
+        """Columns and number of counts of each marginal."""
+        sizes = sizes_of(record.schema)
+        for i, marginal in enumerate(noisy_marginals(record)):
+            if unknown := [name for name in marginal.columns if name not in sizes]:
+                raise InputError(f"marginals[{i}].columns has {unknown[0]!r}", "the schema has no such column")
+            if len(set(marginal.columns)) < max(1, len(marginal.columns)):
+                raise InputError(f"marginals[{i}].columns has no column, or one twice", "each must be there once")
+            expected = math.prod(sizes[name] for name in marginal.columns)
+            check_size(f"marginals[{i}].counts", len(marginal.counts), expected)
+
+    @presentation
+    def noise_lines(self, record: Record) -> list[tuple[str, str]]:
+        """See `Implementation.noise_lines`."""
+        deviations = [m.deviation for m in noisy_marginals(record)]
+        scale = f"{min(deviations):.4g} to {max(deviations):.4g} on each count"
+        return [("noise", f"deviation {scale} of {len(deviations)} marginals")]
+
+    def versions(self) -> Mapping[str, str]:
+        """Versions of the packages of the extra, if they are installed."""
+        found = {}
+        for name in ("mbi", "jax", "polars"):
+            with suppress(PackageNotFoundError):
+                found[name] = version(name)
+        return found
+
+
+def noisy_marginals(record: Record) -> tuple[Marginal, ...]:
+    """Noisy counts of a release by marginals."""
+    assert isinstance(record.output, Marginals)
+    return record.output.marginals
+
+
+METHOD = MarginalsMethod()

@@ -1,10 +1,9 @@
-"""Public record of a release: its promise, how it was made, and the output of the mechanism; JSON
-on disk.
+"""Public record of a release, in JSON on disk: its privacy guarantee, its origin, and the output of the
+mechanism.
 
-`Record.to_json` and `Record.from_json` write and read the whole of it. A record that comes from a
-file is checked field by field, and an error names the file and the key.
-
-`written` and `read` turn any of its dataclasses into JSON and back.
+`Record.to_json` writes the whole of it, and `files.parse_record` reads it. A record that comes from
+a file is checked field by field, and an error names the file and the key. `written` and `read` turn
+any of its dataclasses into JSON and back.
 """
 
 from __future__ import annotations
@@ -16,29 +15,35 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from types import UnionType
-from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Protocol, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import nearest
-from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.mechanisms.mechanism import Calibration
-from thesis_cli.privacy.tables.schema import Schema
+from thesis_cli.privacy.kernels import Kernel, Rows
+from thesis_cli.privacy.mechanisms.units import Counted
+from thesis_cli.privacy.tables.schema import Schema, Values
+
+INLINE = "inline"
+"""Mark of a field whose own fields are keys of the file."""
 
 
 def written(value: object) -> Any:
     """A value as JSON holds it.
 
-    Fields of a dataclass that has SPARSE = True are left out while they are None.
+    Fields of a dataclass that has SPARSE = True are left out while they are None. The fields of one that
+    is INLINE stand in its place.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        found = {}
+        found: dict[str, Any] = {}
         for f in dataclasses.fields(value):
             content = getattr(value, f.name)
-            if not (content is None and _sparse(type(value))):
+            if f.metadata.get(INLINE):
+                found |= written(content)
+            elif not (content is None and _sparse(type(value))):
                 found[f.metadata.get("key", f.name)] = written(content)
         return found
     if isinstance(value, tuple):
@@ -54,9 +59,9 @@ def read(kind: Any, value: object, key: str) -> Any:
     InputError : it has another type; names its key.
     """
     if isinstance(kind, UnionType) or get_origin(kind) is Union:
-        return _read_union(get_args(kind), value, key)
+        return _read_optional(get_args(kind), value, key)
     if dataclasses.is_dataclass(kind):
-        return _read_fields(kind, value, key)
+        return read_fields(kind, value, key)
     if get_origin(kind) is Literal:
         if value not in get_args(kind):
             raise _wrong(key, value, nearest(str(value), get_args(kind)))
@@ -72,33 +77,45 @@ def read(kind: Any, value: object, key: str) -> Any:
     return _read_scalar(kind, value, key)
 
 
-def _read_union(kinds: tuple[Any, ...], value: object, key: str) -> Any:
-    """None, or the one of several dataclasses whose keys are the most like those that are there."""
-    if type(None) in kinds:
-        if value is None:
-            return None
-        kinds = tuple(kind for kind in kinds if kind is not type(None))
-    keys = set(value) if isinstance(value, dict) else set()
-    if len(kinds) > 1:
-        kinds = (min(kinds, key=lambda kind: len(keys ^ {f.name for f in dataclasses.fields(kind)})),)
-    return read(kinds[0], value, key)
+def _read_optional(kinds: tuple[Any, ...], value: object, key: str) -> Any:
+    return None if value is None else read(next(kind for kind in kinds if kind is not type(None)), value, key)
 
 
-def _read_fields(kind: Any, value: object, key: str) -> Any:
+def read_fields(kind: Any, value: object, key: str = "", types: Mapping[str, Any] | None = None) -> Any:
+    """A dataclass out of JSON.
+
+    Parameters
+    ----------
+    types : types of fields whose declared type is general.
+
+    Raises
+    ------
+    InputError : as for `read`.
+    """
     if not isinstance(value, dict):
         raise _wrong(key, value, "it must be an object")
-    hints, found = get_type_hints(kind), {}
-    keys = {f.metadata.get("key", f.name): f for f in dataclasses.fields(kind)}
+    hints, found = get_type_hints(kind) | dict(types or {}), {}
+    fields = {f.name: f for f in dataclasses.fields(kind)}
+    inline = {name: keys_of(hints[name]) for name, f in fields.items() if f.metadata.get(INLINE)}
+    keys = {f.metadata.get("key", name): f for name, f in fields.items() if name not in inline}
+    known = [*keys, *(name for names in inline.values() for name in names)]
     within = f"{key}." if key else ""
     for name in value:
-        if name not in keys:
-            raise InputError(f"{within}{name} is an unknown key", nearest(name, keys))
+        if name not in known:
+            raise InputError(f"{within}{name} is an unknown key", nearest(name, known))
     for name, f in keys.items():
         if name in value:
             found[f.name] = read(hints[f.name], value[name], within + name)
         elif f.default is dataclasses.MISSING or not _sparse(kind):
             raise InputError(f"{within}{name} is missing", "a release has it")
+    for name, own in inline.items():
+        found[name] = read(hints[name], {part: value[part] for part in own if part in value}, key)
     return kind(**found)
+
+
+def keys_of(kind: Any) -> list[str]:
+    """Keys that a dataclass has in JSON."""
+    return [f.metadata.get("key", f.name) for f in dataclasses.fields(kind)]
 
 
 def _read_scalar(kind: Any, value: object, key: str) -> Any:
@@ -123,24 +140,16 @@ def _sparse(kind: Any) -> bool:
 
 
 FORMAT = "thesis-cli private release 1"
-CHANGED = "its content is not that of its sha256", "take the file as dp-release wrote it"
-NOT_A_RECORD = "it is not the record of a release", "it must be a file that dp-release wrote"
-
-Method = Literal["copula", "features", "marginals", "subspace", "exponential"]
-Favour = Literal["balance", "marginals", "correlations", "rows"]
-"""What the rows of a release by copula should keep best."""
-Algorithm = Literal["mst", "aim"]
-"""Choice of the marginals that a release by marginals measures."""
 
 
 @dataclass(frozen=True)
-class Promise:
-    """Differential privacy that the release promises.
+class PrivacyGuarantee:
+    """Differential privacy that the release guarantees.
 
     Attributes
     ----------
     epsilon, delta : budget that the release spends.
-    neighbours : which pairs of tables the promise is about.
+    neighbours : pairs of tables that the guarantee is about, in words.
     rows : number N of private rows; None if it is secret, and `Record.counted` estimates it.
     """
 
@@ -148,25 +157,6 @@ class Promise:
     delta: float
     neighbours: str
     rows: int | None
-
-
-@dataclass(frozen=True)
-class Counted:
-    """Number of private rows that count.
-
-    Attributes
-    ----------
-    rows : the number with noise, at least 1; without noise if it is public.
-    deviation : standard deviation of the noise.
-    most : largest number of rows of a person that count; 1 if each row is a person.
-    effective : number of rows with one for each person and a public number whose means would have
-        noise of the same scale.
-    """
-
-    rows: float
-    deviation: float
-    most: int
-    effective: int
 
 
 @dataclass(frozen=True)
@@ -178,145 +168,26 @@ class KernelRecord:
 
 
 @dataclass(frozen=True)
-class Selection:
-    """Choice of a small table by the exponential mechanism.
-
-    Attributes
-    ----------
-    points, domain, candidates : rows of each small table, rows of the domain, and number of small
-        tables.
-    mechanism : name of the mechanism that chose.
-    scale : scale of its noise.
-    epsilon, delta : privacy that it proves.
-    sensitivity : sensitivity of each score.
-    """
-
-    points: int
-    domain: int
-    candidates: int
-    mechanism: str
-    scale: float
-    epsilon: float
-    delta: float
-    sensitivity: float
-
-
-@dataclass(frozen=True)
-class Staged:
-    """Gaussian noise on several vectors, each of which may depend on the noisy ones before it.
-
-    Attributes
-    ----------
-    mechanism : source of the noise, and the composition of the stages.
-    total : rho of the budget, which the stages share.
-    rho : sum of the rhos of the stages, at most `total`.
-    epsilon, delta : privacy of that sum, by OpenDP's conversion.
-    """
-
-    mechanism: str
-    total: float
-    rho: float
-    epsilon: float
-    delta: float
-
-
-@dataclass(frozen=True)
-class Stage:
-    """One noisy vector of several.
-
-    Attributes
-    ----------
-    name, share : what the vector is, and its share of the rho of the budget.
-    sensitivity : L2 sensitivity of the vector before it is rounded.
-    scale, granularity, rho : noise on each coordinate, as in `Calibration`.
-    vector : noisy vector.
-    """
-
-    name: str
-    share: float
-    sensitivity: float
-    scale: float
-    granularity: float
-    rho: float
-    vector: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Measurement of marginals by OpenDP.
-
-    Attributes
-    ----------
-    mechanism, algorithm : source of the noise, and choice of the marginals.
-    contributions : rows in which neighbours differ by adding or removing; a replaced row is two.
-    rho : rho of zero-concentrated differential privacy of the choice and the noise together.
-    epsilon, delta : privacy of that rho, by OpenDP's conversion.
-    """
-
-    mechanism: str
-    algorithm: Algorithm
-    contributions: int
-    rho: float
-    epsilon: float
-    delta: float
-
-
-@dataclass(frozen=True)
-class Marginal:
-    """Noisy counts of the cells of one or two columns, or of more.
-
-    Attributes
-    ----------
-    columns : names of the columns.
-    deviation : standard deviation of the noise on each count.
-    counts : counts, of the cells of the last column fastest.
-    """
-
-    columns: tuple[str, ...]
-    deviation: float
-    counts: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class SmallTable:
-    """Encoded rows that the exponential mechanism chose: `Rows` as JSON holds them."""
-
-    reals: tuple[tuple[float, ...], ...]
-    codes: tuple[tuple[int, ...], ...]
-
-    @classmethod
-    def of(cls, rows: Rows) -> SmallTable:
-        """Rows as JSON holds them."""
-        return cls(tuple(map(tuple, rows.reals.tolist())), tuple(map(tuple, rows.codes.tolist())))
-
-    def rows(self) -> Rows:
-        """Encoded rows, M of them."""
-        return Rows(np.array(self.reals, np.float64), np.array(self.codes, np.int64))
-
-
-CONTENTS: dict[Method, tuple[type, str]] = {
-    "copula": (Staged, "stages"),
-    "features": (Calibration, "vector"),
-    "marginals": (Measured, "marginals"),
-    "subspace": (Calibration, "vector"),
-    "exponential": (Selection, "rows"),
-}
-"""Mechanism of each method, and the field that holds its output."""
-
-
-@dataclass(frozen=True)
 class Made:
-    """How the rows beside a record were made from it.
+    """Settings by which the rows beside a record were made from it.
 
     Attributes
     ----------
-    rows, weights, most, time_limit : as `synthetic` takes them.
+    rows, weights, weight_bound, time_limit : as `synthetic` takes them.
     """
 
     rows: int | None
     weights: str
-    most: float
+    weight_bound: float = field(metadata={"key": "most"})
     time_limit: float | None
+
+
+class Proof(Protocol):
+    """Account of a mechanism: its source of randomness, with the scales and the privacy that follow."""
+
+    @property
+    def mechanism(self) -> str:
+        """Name of the mechanism."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -331,23 +202,22 @@ class Record:
     entropy : seed of the public random draws, which are not part of the noise.
     kernel : kernel on encoded rows.
     schema_text : the schema in TOML; `schema` is the parsed one. Its key in the file is `schema`.
-    public : what was public before the release, in words.
+    public : facts that were public before the release, in words.
     versions : versions of this program and of its libraries.
-    mechanism : noise on the vector or vectors, or the choice of a small table.
+    mechanism : noise on the vector or vectors, or the choice of a small table; its type is that of
+        the method's implementation.
     counted : noisy number of private rows, if it is secret; the noise of `mechanism` is then that
         of quotients by it.
-    favour : what the rows should keep best, if the method is asked for it.
-    vector : noisy embedding, if the method makes one.
-    stages, marginals : noisy vectors of a release by copula, noisy counts of one by marginals.
-    rows : the small table, if the exponential mechanism chose one.
-    objective : squared distance of the synthetic rows to `vector`, where rows were fitted.
-    made : how the rows beside the record were made, if there are any.
+    output : output of the mechanism, of the type of the method's implementation; its fields are keys
+        of the file.
+    objective : squared distance of the synthetic rows to the noisy vector, where rows were fitted.
+    made : settings of the rows beside the record, if there are any.
     """
 
     SPARSE: ClassVar[bool] = True
 
-    promise: Promise
-    method: Method
+    promise: PrivacyGuarantee
+    method: str
     size: int
     basis: str
     entropy: int
@@ -355,13 +225,9 @@ class Record:
     schema_text: str = field(metadata={"key": "schema"})
     public: tuple[str, ...]
     versions: Mapping[str, str]
-    mechanism: Calibration | Selection | Staged | Measured
+    mechanism: Proof
     counted: Counted | None = None
-    favour: Favour | None = None
-    vector: tuple[float, ...] | None = None
-    stages: tuple[Stage, ...] | None = None
-    marginals: tuple[Marginal, ...] | None = None
-    rows: SmallTable | None = None
+    output: object = field(metadata={INLINE: True})
     objective: float | None = None
     made: Made | None = None
 
@@ -378,55 +244,46 @@ class Record:
         assert self.promise.rows is not None
         return Counted(self.promise.rows, 0.0, 1, self.promise.rows)
 
-    @property
-    def noisy_vector(self) -> tuple[tuple[float, ...], Calibration]:
-        """The noisy embedding and its noise.
-
-        Raises
-        ------
-        InputError : the release has none; the exponential mechanism chose a table.
-        """
-        if self.vector is None or not isinstance(self.mechanism, Calibration):
-            raise InputError(f"a release by {self.method} has no noisy vector", "it must be by features or subspace")
-        return self.vector, self.mechanism
-
     def to_json(self) -> str:
         """Text of the record's file, whose key `sha256` is the digest of all others."""
         content = {"format": FORMAT, **written(self)}
-        return json.dumps({**content, "sha256": _digest(content)}, indent=1, ensure_ascii=False) + "\n"
-
-    @classmethod
-    def from_json(cls, text: str, source: str | Path = "the record") -> Record:
-        """Read the text of a record's file.
-
-        Parameters
-        ----------
-        source : file that errors name.
-
-        Raises
-        ------
-        InputError : the text is no record, or was changed; names the key that is wrong, unknown or
-            missing. Records of earlier versions of this program have no digest.
-        """
-        from thesis_cli.privacy.release.checks import check
-
-        try:
-            content = json.loads(text)
-        except (ValueError, RecursionError):
-            raise InputError(*NOT_A_RECORD, source=source) from None
-        if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise InputError(*NOT_A_RECORD, source=source)
-        digest = content.pop("sha256", None)
-        if digest not in (None, _digest(content)):
-            raise InputError(*CHANGED, source=source)
-        try:
-            record: Record = read(cls, {key: value for key, value in content.items() if key != "format"}, "")
-            check(record)
-        except InputError as error:
-            raise InputError(error.problem, error.remedy, source=source) from None
-        return record
+        return json.dumps({**content, "sha256": content_digest(content)}, indent=1, ensure_ascii=False) + "\n"
 
 
-def _digest(content: Mapping[str, object]) -> str:
+@dataclass(frozen=True)
+class Release:
+    """Released rows, their weights and their record; all of it is public.
+
+    Attributes
+    ----------
+    schema : columns of the rows.
+    points : encoded rows, M of them.
+    weights : weights of the rows, shape (M,); of any sign for a release in the span of points
+        (Algorithm 2).
+    record : privacy guarantee and origin of the rows.
+    """
+
+    schema: Schema
+    points: Rows
+    weights: Floats
+    record: Record
+
+    @property
+    def kernel(self) -> Kernel:
+        """Kernel on the encoded rows."""
+        return self.schema.kernel()
+
+    @property
+    def columns(self) -> dict[str, Values]:
+        """Decoded rows: an array of M values by name of column."""
+        return self.schema.decode(self.points)
+
+
+def uniform_weights(points: Rows) -> Floats:
+    """Weights 1/M of the baseline (Thesis section 4.4); they depend on the points alone."""
+    return np.full(len(points), 1 / len(points))
+
+
+def content_digest(content: Mapping[str, object]) -> str:
     """SHA-256 of the content of a record, whatever its layout."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

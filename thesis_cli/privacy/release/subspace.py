@@ -1,4 +1,4 @@
-"""Release in the span of given points (Thesis section 4.4, Algorithm 2).
+"""The release method `subspace`: the span of given points (Thesis section 4.4, Algorithm 2).
 
 The embedding of the table is projected onto the span of the k(z_m, .). Noise makes its coordinates
 in an orthonormal basis private, and the release expands the noisy element in the points. Points and
@@ -9,7 +9,7 @@ post-processing.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,6 +21,10 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.embedding.means import mean_at
 from thesis_cli.privacy.kernels import Codes, Kernel, Rows
+from thesis_cli.privacy.release.implementation import RowSettings, check_size
+from thesis_cli.privacy.release.plan import PUBLIC, ReleasePlan, digest, uniform_rows
+from thesis_cli.privacy.release.record import Record, Release, uniform_weights
+from thesis_cli.privacy.release.vectors import VectorMethod, noisy_vector
 
 Extended = npt.NDArray[np.longdouble]
 Constraint = Literal["raw", "l1", "simplex"]
@@ -225,21 +229,6 @@ class Subspace:
         return self.basis.l2_sensitivity(self.kernel, self.points, rows)
 
 
-def counted_blocks(blocks: Iterable[Rows], count: int) -> Iterator[Rows]:
-    """The same blocks; `InputError` at their end if they had another number of rows."""
-    seen = 0
-    for block in blocks:
-        seen += len(block)
-        yield block
-    if seen != count:
-        raise InputError(f"the table has {seen} rows and not {count}", "it must not change while it is read")
-
-
-def uniform_weights(points: Rows) -> Floats:
-    """Weights 1/M of the baseline (Thesis section 4.4); they depend on the points alone."""
-    return np.full(len(points), 1 / len(points))
-
-
 def reweighted(
     kernel: Kernel, points: Rows, basis: Basis, coordinates: Floats, constraint: Constraint, most: float = 1.0
 ) -> Floats:
@@ -312,3 +301,48 @@ def _affine(gram: Floats, inner: Floats, radius: float) -> Floats:
     factor = cho_factor(gram + radius**2 * (1 + RIDGE * np.eye(size)))
     free, shift = cho_solve(factor, np.column_stack([inner, np.ones(size)])).T
     return np.asarray(free + shift * (1 - free.sum()) / shift.sum())
+
+
+class SubspaceMethod(VectorMethod):
+    """Noisy coordinates in the span of public points; no kernel value of a subspace is negative."""
+
+    diameter = math.sqrt(2)
+
+    def embedding(self, plan: ReleasePlan) -> Subspace:
+        """See `VectorMethod.embedding`."""
+        points = uniform_rows(plan.schema, plan.size, plan.entropy) if plan.public is None else plan.public
+        return Subspace.of(plan.schema.kernel(), points)
+
+    def rows(self, record: Record, settings: RowSettings, rng: np.random.Generator) -> Release:
+        """Points with weights, or plain rows drawn by them."""
+        schema, vector = record.schema, np.array(noisy_vector(record)[0])
+        space = Subspace.of(schema.kernel(), _public_points(record, settings.public))
+        check_size("vector", len(vector), space.count)
+        constraint = "simplex" if settings.weights == "uniform" else settings.weights
+        found = reweighted(space.kernel, space.points, space.basis, vector, constraint, settings.weight_bound)
+        if settings.weights == "uniform":
+            points = space.points[_systematic(found, settings.count, rng)]
+            return Release(schema, points, uniform_weights(points), record)
+        return Release(schema, space.points, found, record)
+
+    def check(self, record: Record) -> None:
+        """The length of the vector is that of the points' span, which `rows` knows."""
+
+
+def _public_points(record: Record, public: Rows | None) -> Rows:
+    if not record.basis.startswith(PUBLIC):
+        return uniform_rows(record.schema, record.size, record.entropy)
+    if public is None:
+        raise InputError("the release is in the span of public rows", "--public must name their file")
+    if record.basis != PUBLIC + digest(public):
+        raise InputError("these are not the public rows of the release", "--public must name their file")
+    return public
+
+
+def _systematic(weights: Floats, count: int, rng: np.random.Generator) -> Codes:
+    """Indices, `count` of them; each occurs as often as its share of `count`, up to rounding."""
+    ends = np.cumsum(weights) / weights.sum()
+    return np.minimum(np.searchsorted(ends, (np.arange(count) + rng.random()) / count), len(weights) - 1)
+
+
+METHOD = SubspaceMethod()

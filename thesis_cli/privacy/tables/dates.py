@@ -22,7 +22,7 @@ from thesis_cli.privacy.tables.column_values import (
 )
 
 DateKind = Literal["", "date", "datetime"]
-"""What a number of days since the start of 1970 stands for; empty if it is a plain number."""
+"""Meaning of a number of days since the start of 1970; empty if it is a plain number."""
 
 DAY = 86_400
 EPOCH = dt.date(1970, 1, 1).toordinal()

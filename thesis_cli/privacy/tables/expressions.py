@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,9 +21,6 @@ from thesis_cli.base.wording import nearest
 from thesis_cli.privacy.tables.column_values import Values
 from thesis_cli.privacy.tables.columns import Category, Column
 from thesis_cli.privacy.tables.dates import Date, DateKind, day_of
-
-if TYPE_CHECKING:
-    from thesis_cli.privacy.tables.schema import Schema
 
 LONGEST = 10_000
 """Largest number of characters in an expression."""
@@ -83,9 +80,9 @@ class Value:
 Columns = Mapping[str, Value]
 
 
-def read_columns(schema: Schema, decoded: Mapping[str, Values]) -> dict[str, Value]:
+def read_columns(columns: Iterable[Column], decoded: Mapping[str, Values]) -> dict[str, Value]:
     """Columns for `Formula.value` from those that `Schema.decode` returns."""
-    return {column.name: column_value(column, decoded[column.name]) for column in schema.columns}
+    return {column.name: column_value(column, decoded[column.name]) for column in columns}
 
 
 def column_value(column: Column, values: Values) -> Value:
@@ -329,7 +326,7 @@ def _text(node: ast.expr) -> str | None:
 
 
 def _date_of(op: ast.operator, left: DateKind, right: DateKind) -> DateKind:
-    """What a sum or difference of dates and numbers stands for; anything else is a number."""
+    """Kind of a sum or difference of dates and numbers; anything else is a number."""
     if isinstance(op, ast.Add) and not (left and right):
         return left or right
     return left if isinstance(op, ast.Sub) and not right else ""

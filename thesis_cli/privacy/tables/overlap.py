@@ -35,7 +35,7 @@ DEVIATIONS = 3.0
 
 @dataclass(frozen=True)
 class Overlap:
-    """What two tables share.
+    """Rows that two tables share.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ def fingerprints(blocks: Iterable[Rows]) -> Prints:
 
 
 def overlap(public: Prints, private: Prints) -> Overlap:
-    """What two tables share, by the fingerprints that show the greater excess."""
+    """Rows that two tables share, by the fingerprints that show the greater excess."""
     exact, coarse = (_overlap(p, d) for p, d in zip(public, private, strict=True))
     return Overlap(exact.shared, exact.public, exact.identical, max(exact.excess, coarse.excess))
 

@@ -8,7 +8,7 @@ are read, and used for nothing else.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.tables.column_values import MISSING_TEXTS, Values
 from thesis_cli.privacy.tables.schema import Schema, Unknown
-from thesis_cli.privacy.tables.table import encoded_blocks
+from thesis_cli.privacy.tables.table import encoded_blocks, encoded_rows
 from thesis_cli.privacy.tables.table_base import CHUNK, Table
 
 
@@ -58,6 +58,41 @@ def _person_rows(
 
 def _identifiers(values: Values) -> list[str]:
     return ["" if value is None else str(value) for value in values.tolist()]
+
+
+class Rereadable:
+    """Blocks of a table that are read anew each time that they are iterated over."""
+
+    def __init__(self, read: Callable[[], Iterator[Rows]]) -> None:
+        self._read = read
+
+    def __iter__(self) -> Iterator[Rows]:
+        return self._read()
+
+
+def rows_that_count(
+    table: Table,
+    schema: Schema,
+    person: str | None,
+    contribution_bound: int | None,
+    entropy: int,
+    unknown: Unknown = "error",
+) -> tuple[Iterable[Rows], int]:
+    """The rows of a table that a release protects, and their number, which only people who may see the
+    table may know.
+
+    Parameters
+    ----------
+    person : column of persons; None if each row counts.
+    contribution_bound : largest number of rows of a person that count.
+    entropy : public entropy of the release.
+    """
+    if person is None:
+        return Rereadable(lambda: encoded_rows(table, schema, unknown=unknown)), table.count()
+    assert contribution_bound is not None
+    parts = person_rows(table, schema, person, unknown=unknown)
+    rows = list(bounded_rows(parts, contribution_bound, public_key(entropy)))
+    return rows, sum(map(len, rows))
 
 
 def public_key(entropy: int) -> bytes:

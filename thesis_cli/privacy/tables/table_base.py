@@ -1,4 +1,4 @@
-"""What all kinds of private tables share: passes over the rows, counts, and notice of changes."""
+"""Base of all kinds of private tables: passes over the rows, counts, and notice of changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from thesis_cli.privacy.tables.column_values import UNREADABLE_VALUE, Values
 CHUNK = 65_536
 
 REFUSALS = (ValueError, ArithmeticError, TypeError, LookupError, RuntimeError, AttributeError)
-"""What packages raise about a value that they cannot convert; the messages may quote it."""
+"""Errors that packages raise about a value that they cannot convert; the messages may quote it."""
 
 Block = tuple[int, dict[str, Values]]  # number of rows, and the array of each column
 

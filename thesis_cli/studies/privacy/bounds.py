@@ -15,7 +15,8 @@ from thesis_cli.privacy.embedding.means import distance, mean_at, mean_of_matrix
 from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget, classical_scale, gaussian_delta
 from thesis_cli.privacy.release.exponential import databases, images, score_sensitivity, scores
-from thesis_cli.privacy.release.subspace import Subspace, uniform_weights
+from thesis_cli.privacy.release.record import uniform_weights
+from thesis_cli.privacy.release.subspace import Subspace
 from thesis_cli.studies.privacy.evaluation import GaussianMixture, squared_distance
 
 COUNT, POINTS = 60, 20

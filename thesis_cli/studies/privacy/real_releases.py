@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.privacy.copula.copula import Plan
+from thesis_cli.privacy.copula.copula import CopulaStages
 from thesis_cli.privacy.embedding.features import draw_features
 from thesis_cli.privacy.embedding.points import synthesise
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget
-from thesis_cli.privacy.release.staged import OpenDPStages, Passes, release_stages, total_rho
+from thesis_cli.privacy.mechanisms.stages import OpenDPStages, Passes, release_stages, total_rho
 from thesis_cli.studies.privacy.evaluation import histogram_release
 from thesis_cli.studies.privacy.real_tables import RealTable
 from thesis_cli.studies.privacy.seeded import SeededGaussian, subspace_release
@@ -80,7 +80,7 @@ def released(
 def copula(table: RealTable, budget: Budget, counts: tuple[int, ...], rng: np.random.Generator) -> list[Rows]:
     """Rows of `dp-release --method copula`, of each count, by one draw of noise."""
     private, schema = table.private, table.schema
-    plan = Plan(schema, len(private), total_rho(budget))
+    plan = CopulaStages(schema, len(private), total_rho(budget))
     passes = Passes([private], len(private), schema.reals + len(schema.cardinalities))
     _, stages = release_stages(
         lambda _: plan,

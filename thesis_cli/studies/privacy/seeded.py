@@ -27,7 +27,8 @@ from thesis_cli.privacy.mechanisms.mechanism import (
     classical_scale,
     l1_sensitivity,
 )
-from thesis_cli.privacy.release.subspace import Constraint, Subspace, counted_blocks, reweighted
+from thesis_cli.privacy.mechanisms.units import counted_blocks
+from thesis_cli.privacy.release.subspace import Constraint, Subspace, reweighted
 
 Formula = Literal["opendp", "analytic", "classical"]
 

@@ -124,7 +124,7 @@ def released(path: Path, way: Way, rng: np.random.Generator) -> Accuracy:
     rows without a value do not count.
     """
     release = read_release(path)
-    columns = {name: value.data for name, value in read_columns(release.schema, release.columns).items()}
+    columns = {name: value.data for name, value in read_columns(release.schema.columns, release.columns).items()}
     income, age = (np.asarray(columns[name], np.float64) for name in ("income", "age"))
     present = ~np.isnan(income * age)
     weights = release.weights[present]

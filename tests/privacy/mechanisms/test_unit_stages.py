@@ -7,14 +7,13 @@ import pytest
 from tests.privacy.mechanisms.test_units import UNITS, tables
 from tests.privacy.release.test_release import MIXED, corners, free, request, table
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.copula.copula import Plan
+from thesis_cli.privacy.copula.copula import CopulaStages
 from thesis_cli.privacy.kernels import Rows
+from thesis_cli.privacy.mechanisms.stages import COUNT_SHARE, OpenDPStages, SecretStages, total_rho
 from thesis_cli.privacy.mechanisms.units import Unit
-from thesis_cli.privacy.release.files import rows_text
-from thesis_cli.privacy.release.record import Promise, Record
+from thesis_cli.privacy.release.files import parse_record, rows_text
+from thesis_cli.privacy.release.record import PrivacyGuarantee
 from thesis_cli.privacy.release.release import private_record, synthetic
-from thesis_cli.privacy.release.staged import OpenDPStages, total_rho
-from thesis_cli.privacy.release.unit_stages import COUNT_SHARE, SecretStages
 
 
 class Held(OpenDPStages):
@@ -38,7 +37,7 @@ class Exact(OpenDPStages):
 
 def stages(unit, private):
     """The stages of a release by copula, with the vectors of `private` without noise."""
-    running = SecretStages(lambda rows, rho: Plan(MIXED, rows, rho), unit, 0.5)
+    running = SecretStages(lambda rows, rho: CopulaStages(MIXED, rows, rho), unit, 0.5)
     vectors = []
     while (stage := running.stage(vectors)) is not None:
         yield stage
@@ -80,8 +79,8 @@ def test_no_byte_depends_on_the_number_of_rows_but_through_the_noise(unit):
         vectors.add(tuple(fake.vectors))
     assert len(vectors) == 3
     assert len(found) == 1
-    assert record.promise == Promise(1, 1e-6, unit.text, None)
-    assert Record.from_json(record.to_json()) == record
+    assert record.promise == PrivacyGuarantee(1, 1e-6, unit.text, None)
+    assert parse_record(record.to_json()) == record
 
 
 def test_the_stages_of_the_record_are_those_of_means_and_stay_within_the_budget():
@@ -89,10 +88,10 @@ def test_the_stages_of_the_record_are_those_of_means_and_stay_within_the_budget(
     asked = request("copula", unit=unit)
     record = private_record([private], None, asked, free, noise=Exact())
     public = private_record([private], 300, request("copula"), free, noise=Exact())
-    np.testing.assert_allclose(record.stages[0].vector, public.stages[0].vector, rtol=0, atol=1e-15)
-    assert (record.count.rows, record.count.most, record.count.effective) == (300, 3, 100)
-    fewer = Plan(MIXED, 100, total_rho(asked.budget) * (1 - COUNT_SHARE))
-    assert record.stages[0].scale == pytest.approx(fewer.noise(fewer.stage([])), rel=1e-3)
+    np.testing.assert_allclose(record.output.stages[0].vector, public.output.stages[0].vector, rtol=0, atol=1e-15)
+    assert (record.count.rows, record.count.contribution_bound, record.count.effective) == (300, 3, 100)
+    fewer = CopulaStages(MIXED, 100, total_rho(asked.budget) * (1 - COUNT_SHARE))
+    assert record.output.stages[0].scale == pytest.approx(fewer.noise(fewer.stage([])), rel=1e-3)
     assert record.count.deviation == pytest.approx(3 / math.sqrt(2 * COUNT_SHARE * total_rho(asked.budget)), rel=1e-6)
     assert record.mechanism.epsilon <= asked.budget.epsilon
     assert record.mechanism.rho <= total_rho(asked.budget)

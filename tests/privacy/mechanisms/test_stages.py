@@ -9,11 +9,11 @@ from tests.privacy.release.test_record import SCHEMA, record_of
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms import mechanism
+from thesis_cli.privacy.mechanisms import stages as stages_module
 from thesis_cli.privacy.mechanisms.mechanism import Budget
-from thesis_cli.privacy.release import staged
-from thesis_cli.privacy.release.files import read_record
-from thesis_cli.privacy.release.record import Record, Staged
-from thesis_cli.privacy.release.staged import OpenDPStages, Passes, release_stages, total_rho
+from thesis_cli.privacy.mechanisms.stages import OpenDPStages, Passes, StagedNoise, release_stages, total_rho
+from thesis_cli.privacy.release.copula import CopulaVectors
+from thesis_cli.privacy.release.files import parse_record, read_record
 
 BUDGET = Budget(1, 1e-6)
 
@@ -79,7 +79,7 @@ def release(rows, stages=None, noise=None, spend=free, budget=BUDGET, count=None
 
 
 def record(how, found):
-    return record_of(SCHEMA, method="copula", favour="rows", mechanism=how, vector=None, stages=found)
+    return record_of(SCHEMA, CopulaVectors(favour="rows", stages=found), method="copula", mechanism=how)
 
 
 def test_no_byte_depends_on_the_table_but_through_the_noisy_vectors():
@@ -188,7 +188,7 @@ def test_noise_that_exceeds_its_share_is_refused():
 
 def test_a_small_table_is_read_once_and_a_large_one_once_a_stage(monkeypatch):
     for held, passes in ((10**6, 1), (39, 2)):
-        monkeypatch.setattr(staged, "HELD", held)
+        monkeypatch.setattr(stages_module, "HELD", held)
         read_rows = []
 
         class Told(list):
@@ -202,14 +202,14 @@ def test_a_small_table_is_read_once_and_a_large_one_once_a_stage(monkeypatch):
 
 def test_a_small_table_may_come_from_an_iterator_and_a_large_one_may_not(monkeypatch):
     release(reals(0), blocks=iter([reals(0)]))
-    monkeypatch.setattr(staged, "HELD", 1)
+    monkeypatch.setattr(stages_module, "HELD", 1)
     with pytest.raises(InputError, match="only once"):
         release(reals(0), blocks=iter([reals(0)]))
 
 
 def test_the_rows_of_every_pass_are_counted(monkeypatch):
     """A table that changes between two passes may not change its number of rows."""
-    monkeypatch.setattr(staged, "HELD", 1)
+    monkeypatch.setattr(stages_module, "HELD", 1)
 
     class Shrinking(list):
         def __iter__(self):
@@ -231,11 +231,11 @@ def test_a_budget_without_delta_is_refused():
 
 def test_a_record_of_stages_is_read_as_it_was_written():
     written = read_record(ROOT / "data" / "releases" / "people.json")
-    again = Record.from_json(written.to_json())
+    again = parse_record(written.to_json())
     assert again == written
-    assert isinstance(again.mechanism, Staged)
+    assert isinstance(again.mechanism, StagedNoise)
     assert again.to_json() == written.to_json()
     with pytest.raises(InputError, match="mechanism does not belong"):
-        Record.from_json(replace(written, method="features").to_json())
+        parse_record(replace(written, method="features").to_json())
     with pytest.raises(InputError, match="copula has stages"):
-        Record.from_json(replace(written, stages=None).to_json())
+        parse_record(replace(written, output=CopulaVectors(favour="rows", stages=None)).to_json())

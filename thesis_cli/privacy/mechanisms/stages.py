@@ -5,15 +5,27 @@ settings alone. Each stage is rho_k-zCDP by OpenDP's map for its noise; adaptive
 sum_k rho_k (Bun and Steinke 2016), and OpenDP converts the largest sum that is within the budget.
 
 Every stage reads the table. Its sensitivity rests on the number N of rows and on the features of a
-single row, so that the promise covers a person whose row is replaced in all passes, even if the
+single row, so that the privacy guarantee covers a person whose row is replaced in all passes, even if the
 table changes between two of them. The rows of a pass are counted. A small table is held in memory
 and read once; a larger one is read again, and `Table.chunks` ends the release if it has changed.
+
+Stages of a secret number of rows (`SecretStages`) protect any unit (`units`). The first stage is the
+noisy number n of the rows that count; a unit changes it by at most K. Later
+stages release sums of features, and the plan of a stage sees them divided by n, together with the
+number of rows at which a mean with a public number would have noise of that scale. A plan uses the
+number of rows for the scale of its noise alone, so all that it decides comes from noisy vectors.
+
+Let D be the plan's bound on the distance of two rows' vectors. Their norm must be at most D /
+sqrt(2), as it is wherever two rows of that norm have no positive inner product. One unit then moves
+the sum by at most K D / sqrt(2) if it is added or removed, and by at most K D if it is replaced: of
+s >= s' rows, s' pairs are at most D apart, and s - s' single ones have norms below D.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Protocol
@@ -35,20 +47,61 @@ from thesis_cli.privacy.mechanisms.mechanism import (
     opendp_name,
     zcdp_epsilon,
 )
-from thesis_cli.privacy.release.record import Stage, Staged
-from thesis_cli.privacy.release.subspace import counted_blocks
+from thesis_cli.privacy.mechanisms.units import LARGEST, SPARE, Counted, Unit, counted_blocks, summed
 
 HELD = 2**27
 """Largest number of coordinates of a table that is held in memory: 1 GiB."""
 STEPS = 50
+COUNT_SHARE = 0.02
+"""Share of the total rho that the number of rows gets."""
 
 
-class StagePlan(Protocol):
+@dataclass(frozen=True)
+class NoisyStage:
+    """One noisy vector of several.
+
+    Attributes
+    ----------
+    name, share : name of the vector, and its share of the rho of the budget.
+    sensitivity : L2 sensitivity of the vector before it is rounded.
+    scale, granularity, rho : noise on each coordinate, as in `Calibration`.
+    vector : noisy vector.
+    """
+
+    name: str
+    share: float
+    sensitivity: float
+    scale: float
+    granularity: float
+    rho: float
+    vector: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class StagedNoise:
+    """Gaussian noise on several vectors, each of which may depend on the noisy ones before it.
+
+    Attributes
+    ----------
+    mechanism : source of the noise, and the composition of the stages.
+    total : rho of the budget, which the stages share.
+    rho : sum of the rhos of the stages, at most `total`.
+    epsilon, delta : privacy of that sum, by OpenDP's conversion.
+    """
+
+    mechanism: str
+    total: float
+    rho: float
+    epsilon: float
+    delta: float
+
+
+class StageFeatures(Protocol):
     """Features of one stage: public, given the noisy vectors of earlier stages.
 
     Attributes
     ----------
-    name : what the stage releases.
+    name : the vector that the stage releases.
     share : share of the total rho; the shares of all stages add up to at most 1.
     """
 
@@ -76,7 +129,7 @@ class StagePlan(Protocol):
 class Stages(Protocol):
     """Plans of all stages of a release."""
 
-    def stage(self, vectors: Sequence[Floats]) -> StagePlan | None:
+    def stage(self, vectors: Sequence[Floats]) -> StageFeatures | None:
         """The stage after those with these noisy vectors; None after the last."""
 
 
@@ -139,16 +192,6 @@ def total_rho(budget: Budget) -> float:
     return low
 
 
-class Rereadable:
-    """Blocks of a table that are read anew each time that they are iterated over."""
-
-    def __init__(self, read: Callable[[], Iterator[Rows]]) -> None:
-        self._read = read
-
-    def __iter__(self) -> Iterator[Rows]:
-        return self._read()
-
-
 class Passes:
     """A private table for several passes, each of which must have `count` rows.
 
@@ -188,8 +231,8 @@ def release_stages(
     budget: Budget,
     spend: Callable[[Budget, float | None], None],
     noise: StageNoise,
-    read: Callable[[StagePlan, Iterable[Rows]], Floats],
-) -> tuple[Staged, tuple[Stage, ...]]:
+    read: Callable[[StageFeatures, Iterable[Rows]], Floats],
+) -> tuple[StagedNoise, tuple[NoisyStage, ...]]:
     """Release the vectors of all stages under one budget.
 
     Parameters
@@ -205,7 +248,7 @@ def release_stages(
     ------
     InputError : a budget that Gaussian noise does not fit.
     """
-    total, found = total_rho(budget), list[Stage]()
+    total, found = total_rho(budget), list[NoisyStage]()
     running, left, vectors = stages(total), Fraction(total), list[Floats]()
     while (plan := running.stage(tuple(vectors))) is not None:
         rho = min(total * plan.share, _below(left))
@@ -223,12 +266,12 @@ def release_stages(
             spend(budget, total)
         vectors.append(noise.add(vector, scale, granularity))
         values = tuple(vectors[-1].tolist())
-        found.append(Stage(plan.name, plan.share, sensitivity, scale, granularity, spent, values))
+        found.append(NoisyStage(plan.name, plan.share, sensitivity, scale, granularity, spent, values))
     rho = _above(Fraction(total) - left)
     epsilon = zcdp_epsilon(rho, budget.delta)
     assert epsilon <= budget.epsilon  # rho is at most `total`, and OpenDP's map is monotonic
     name = f"{opendp_name()} make_gaussian, {len(found)} adaptive stages, make_zCDP_to_approxDP"
-    return Staged(name, total, rho, epsilon, budget.delta), tuple(found)
+    return StagedNoise(name, total, rho, epsilon, budget.delta), tuple(found)
 
 
 def _below(value: Fraction) -> float:
@@ -239,3 +282,112 @@ def _below(value: Fraction) -> float:
 
 def _above(value: Fraction) -> float:
     return -_below(-value)
+
+
+@dataclass(frozen=True)
+class SecretStages:
+    """Stages of a table whose number of rows is secret.
+
+    Attributes
+    ----------
+    plan : stages with a public number of rows, from that number and the total rho.
+    unit : difference between neighbours.
+    rho : total rho.
+    """
+
+    plan: Callable[[int, float], Stages]
+    unit: Unit
+    rho: float
+
+    def stage(self, vectors: Sequence[Floats]) -> StageFeatures | None:
+        """The stage after those with these noisy vectors; None if there is no further one."""
+        if not vectors:
+            return CountStage(self.unit.contribution_bound or 1)
+        rows = _rows(float(vectors[0][0]))
+        plan = self.plan(effective(rows, self.unit), self.rho * (1 - COUNT_SHARE))
+        found = plan.stage([vector / rows for vector in vectors[1:]])
+        return None if found is None else SumStage(found, self.unit)
+
+
+@dataclass(frozen=True)
+class CountStage:
+    """Number of rows; a person has at most `contribution_bound`."""
+
+    contribution_bound: int
+    name: str = "number of rows"
+    share: float = COUNT_SHARE
+    count: int = 1
+
+    def mean(self, blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None) -> Floats:
+        """The number, exactly, shape (1,)."""
+        return np.array([float(sum(map(len, blocks)))])
+
+    def l2_sensitivity(self, rows: int) -> float:
+        """Largest number of rows of a unit."""
+        return float(self.contribution_bound)
+
+
+@dataclass(frozen=True)
+class SumStage:
+    """A stage that releases the sum of its features, not their mean."""
+
+    plan: StageFeatures
+    unit: Unit
+
+    @property
+    def name(self) -> str:
+        """Name of the stage."""
+        return self.plan.name
+
+    @property
+    def share(self) -> float:
+        """Share of the total rho, of which the number of rows has one too."""
+        return self.plan.share * (1 - COUNT_SHARE)
+
+    @property
+    def count(self) -> int:
+        """Length of the vector."""
+        return self.plan.count
+
+    def mean(self, blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None) -> Floats:
+        """Sum of the features over a private table."""
+        return summed(self.plan, blocks, jobs, progress)[0]
+
+    def l2_sensitivity(self, rows: int) -> float:
+        """Sensitivity of the sum, rounding included, for tables of at most LARGEST rows: see
+        `Totals.l2_sensitivity`.
+        """
+        return _factor(self.unit) * self.plan.l2_sensitivity(SPARE * LARGEST) * SPARE * LARGEST
+
+
+def mean_stages(stages: Sequence[NoisyStage], unit: Unit) -> tuple[Counted, tuple[NoisyStage, ...]]:
+    """Number of rows, and the later stages as those of means, by post-processing."""
+    first, *rest = stages
+    rows = _rows(first.vector[0])
+    counted = Counted(rows, first.scale, unit.contribution_bound or 1, effective(rows, unit))
+    return counted, tuple(
+        replace(
+            stage,
+            sensitivity=stage.sensitivity / rows,
+            scale=stage.scale / rows,
+            granularity=stage.granularity / rows,
+            vector=tuple(value / rows for value in stage.vector),
+        )
+        for stage in rest
+    )
+
+
+def _factor(unit: Unit) -> float:
+    """Sensitivity of a sum for one of D between two rows."""
+    return (unit.contribution_bound or 1) * (1 if unit.neighbours == "replace" else math.sqrt(0.5))
+
+
+def _rows(noisy: float) -> float:
+    return max(1.0, noisy)
+
+
+def effective(rows: float, unit: Unit) -> int:
+    """Number of rows with one for each person and a public number whose means have noise of the
+    same scale as those of `rows` rows.
+    """
+    return max(1, int(rows / _factor(unit)))

@@ -1,0 +1,196 @@
+"""The release method `copula`: kernels of columns and of pairs of columns, in adaptive stages
+(`copula.CopulaStages`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import cast
+
+import numpy as np
+
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.presentation import presentation
+from thesis_cli.privacy.copula.copula import CopulaStages, Favour
+from thesis_cli.privacy.kernels import Rows
+from thesis_cli.privacy.mechanisms.stages import (
+    COUNT_SHARE,
+    NoisyStage,
+    OpenDPStages,
+    Passes,
+    SecretStages,
+    StagedNoise,
+    StageFeatures,
+    StageNoise,
+    Stages,
+    effective,
+    mean_stages,
+    release_stages,
+    total_rho,
+)
+from thesis_cli.privacy.mechanisms.units import LARGEST
+from thesis_cli.privacy.release.expected import SAMPLE, linear_errors, sample
+from thesis_cli.privacy.release.implementation import (
+    Errors,
+    ExpectedStage,
+    Implementation,
+    PrivateRows,
+    Released,
+    RowSettings,
+    check_size,
+    noise_text,
+)
+from thesis_cli.privacy.release.plan import ReleasePlan
+from thesis_cli.privacy.release.record import Record, Release, uniform_weights
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopulaVectors:
+    """Noisy vectors of all stages.
+
+    Attributes
+    ----------
+    favour : statistics that the rows should keep best; None in records of earlier versions.
+    """
+
+    SPARSE = True
+
+    favour: Favour | None = None
+    stages: tuple[NoisyStage, ...]
+
+
+class CopulaMethod(Implementation):
+    """Counts of columns, then of pairs of columns."""
+
+    proof = StagedNoise
+    output = CopulaVectors
+
+    def release(self, plan: ReleasePlan, private: PrivateRows) -> Released:
+        """Release the vectors of all stages, of a large table in one pass each."""
+        schema = plan.schema
+
+        def stages_of(rows: int, rho: float) -> CopulaStages:
+            return CopulaStages(schema, rows, rho, plan.favour)
+
+        stages: Callable[[float], Stages]
+        table: Iterable[Rows]
+        if private.count is None:
+            stages, table = partial(SecretStages, stages_of, plan.unit), list(private.blocks)
+        else:
+            width = schema.reals + len(schema.cardinalities)
+            stages, table = partial(stages_of, private.count), Passes(private.blocks, private.count, width)
+        proof, found = release_stages(
+            stages,
+            table,
+            private.count or LARGEST,
+            plan.budget,
+            private.spend,
+            cast("StageNoise", private.noise or OpenDPStages()),
+            lambda stage, rows: stage.mean(rows, private.jobs, private.progress),
+        )
+        counted = None
+        if private.count is None:
+            counted, found = mean_stages(found, plan.unit)
+        size = sum(len(stage.vector) for stage in found)
+        return Released(proof, CopulaVectors(favour=plan.favour, stages=found), size, counted)
+
+    def passes(self, plan: ReleasePlan) -> int:
+        """One for each stage."""
+        return CopulaStages(plan.schema, 1, 1.0, plan.favour).stages
+
+    def effective(self, plan: ReleasePlan, count: int) -> int:
+        """See `Implementation.effective`."""
+        return effective(count, plan.unit)
+
+    def expected(self, plan: ReleasePlan, count: int) -> tuple[tuple[ExpectedStage, ...], Errors]:
+        """Later stages depend on the noisy vectors before them: those of uniform rows stand for them.
+
+        Shares and means are estimated from the first stage, which counts the columns.
+        """
+        rho, rows = total_rho(plan.budget), sample(plan)
+        running, vectors = CopulaStages(plan.schema, count, rho, plan.favour), list[Floats]()
+        stages, maps = list[ExpectedStage](), list[StageFeatures]()
+        while (stage := running.stage(tuple(vectors))) is not None:
+            sensitivity = stage.l2_sensitivity(count)
+            scale, _, _ = OpenDPStages().calibrate(stage.count, sensitivity, rho * stage.share)
+            noise = scale * math.sqrt(stage.count)
+            stages.append(ExpectedStage(stage.name, stage.count, sensitivity, scale, noise, sensitivity * count))
+            maps.append(stage)
+            vectors.append(stage.mean([rows]))
+
+        def errors() -> tuple[float, float | None]:
+            each = np.stack([maps[0].mean([rows[i : i + 1]]) for i in range(SAMPLE)])
+            return linear_errors(plan.schema, rows, each @ each.T, stages[0].scale)
+
+        return tuple(stages), errors
+
+    def rows(self, record: Record, settings: RowSettings, rng: np.random.Generator) -> Release:
+        """Rows that have the tables of all pairs of columns."""
+        vectors = [np.array(stage.vector) for stage in noisy_stages(record)]
+        points = recorded_stages(record).fit(vectors, settings.count, rng, settings.jobs)
+        return Release(record.schema, points, uniform_weights(points), record)
+
+    def check(self, record: Record) -> None:
+        """Number, names and sizes of the stages, whose features depend on the noisy vectors of earlier
+        ones.
+        """
+        running, found = recorded_stages(record), noisy_stages(record)
+        if len(found) != running.stages:
+            raise InputError(f"there are {len(found)} stages", f"there must be {running.stages}")
+        for i, stage in enumerate(found):
+            features = running.stage([np.array(before.vector) for before in found[:i]])
+            assert features is not None
+            if stage.name != features.name:
+                raise InputError(f"stages[{i}].name is {stage.name!r}", f"it must be {features.name!r}")
+            check_size(f"stages[{i}].vector", len(stage.vector), features.count)
+
+    @presentation
+    def noise_lines(self, record: Record) -> list[tuple[str, str]]:
+        """See `Implementation.noise_lines`."""
+        return [(f"noise, {s.name}", noise_text(s.scale, len(s.vector), s.sensitivity)) for s in noisy_stages(record)]
+
+    def simulated(self, record: Record, rows: Rows, rng: np.random.Generator) -> Record:
+        """See `Implementation.simulated`."""
+        running, vectors, stages = recorded_stages(record), list[Floats](), noisy_stages(record)
+        for stage in stages:
+            public = running.stage(vectors)
+            assert public is not None
+            mean = public.mean([rows])
+            vectors.append(mean + stage.scale * rng.standard_normal(mean.size))
+        made = (replace(stage, vector=tuple(v.tolist())) for stage, v in zip(stages, vectors, strict=True))
+        return replace(record, output=with_stages(record, tuple(made)), entropy=int(rng.integers(2**63)))
+
+
+def noisy_stages(record: Record) -> tuple[NoisyStage, ...]:
+    """Noisy vectors of a release by copula.
+
+    Raises
+    ------
+    InputError : the release is by another method.
+    """
+    return _output(record).stages
+
+
+def with_stages(record: Record, stages: tuple[NoisyStage, ...]) -> CopulaVectors:
+    """Output of a release by copula with other noisy vectors."""
+    return replace(_output(record), stages=stages)
+
+
+def recorded_stages(record: Record) -> CopulaStages:
+    """Stages of a release by copula, from the public part of its record."""
+    assert isinstance(record.mechanism, StagedNoise)
+    rho = record.mechanism.total * (1 if record.counted is None else 1 - COUNT_SHARE)
+    return CopulaStages(record.schema, record.count.effective, rho, _output(record).favour or "balance")
+
+
+def _output(record: Record) -> CopulaVectors:
+    if not isinstance(record.output, CopulaVectors):
+        raise InputError("a release by copula has no stages", "it must have one or more")
+    return record.output
+
+
+METHOD = CopulaMethod()
