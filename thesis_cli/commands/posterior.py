@@ -30,9 +30,15 @@ from thesis_cli.commands.inputs.targets import (
     open_target,
 )
 from thesis_cli.commands.ln_z import full_rank
-from thesis_cli.commands.ln_z.estimates import EstimatesResult, estimates_columns
+from thesis_cli.commands.ln_z.estimates import (
+    EstimatesResult,
+    ExactAnswer,
+    QuantityName,
+    estimates_columns,
+    quantity_option,
+    unknown,
+)
 from thesis_cli.commands.ln_z.full_rank import PerturbedMaxima, TrickChoice
-from thesis_cli.commands.ln_z.quantity import ExactAnswer, QuantityName, quantity_option, unknown
 
 if TYPE_CHECKING:
     import numpy as np
