@@ -21,9 +21,8 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.log_sums import log_sum_exp
 from thesis_cli.perturbation.tricks import mse
+from thesis_cli.perturbation.tricks.parameters import FRECHET, LEAST_ALPHA, MOST_ALPHA, WEIBULL
 from thesis_cli.perturbation.tricks.posterior import GammaPosterior
-from thesis_cli.perturbation.tricks.trick_rows import LEAST_ALPHA, MOST_ALPHA
-from thesis_cli.perturbation.tricks.trick_rows import TAIL_OPTIMUM as TAIL_OPTIMUM
 
 Function = Callable[[Any], Any]
 """A function of floats or of arrays, elementwise."""
@@ -137,7 +136,7 @@ def power(alpha: float) -> Trick:
     InputError : alpha is 0 (the limit is the Gumbel trick) or too close to 0, -1 or less, or above
         10.
     """
-    if not (-1 < alpha <= -LEAST_ALPHA or LEAST_ALPHA <= alpha <= MOST_ALPHA):
+    if not (FRECHET.allows(alpha) or WEIBULL.allows(alpha)):
         raise InputError(
             f"alpha is {alpha:g}",
             f"it must be from {LEAST_ALPHA:g} to {MOST_ALPHA:g} (weibull) or above -1 and at most -{LEAST_ALPHA:g} "
