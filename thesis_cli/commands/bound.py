@@ -10,14 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import InputError, ModelTooLarge, about
+from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import (
     FormatName,
     SolverName,
     bytes_of,
+    check_uai,
     confidence_option,
     evidence_option,
     format_option,
@@ -28,6 +29,8 @@ from thesis_cli.commands.core.common import (
     seed_option,
     seed_or_fresh,
     solver_option,
+    uai_option,
+    write_uai,
 )
 from thesis_cli.commands.core.fields import given, heeding, option, settings_of
 from thesis_cli.commands.core.request import Request
@@ -53,7 +56,6 @@ from thesis_cli.commands.ln_z.methods import (
     own_options,
     own_values,
 )
-from thesis_cli.commands.outputs.uai_file import check_uai, uai_option, write_uai
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,13 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import InputError, about
+from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import (
     FormatName,
     bytes_of,
+    check_uai,
     confidence_option,
     evidence_option,
     format_option,
@@ -27,6 +28,8 @@ from thesis_cli.commands.core.common import (
     probabilities_option,
     seed_option,
     seed_or_fresh,
+    uai_option,
+    write_uai,
 )
 from thesis_cli.commands.core.fields import fields_of, given, option, settings_of
 from thesis_cli.commands.core.request import Request
@@ -53,8 +56,6 @@ from thesis_cli.commands.ln_z.methods import (
     own_options,
     own_values,
 )
-from thesis_cli.commands.ln_z.portfolio import portfolio
-from thesis_cli.commands.outputs.uai_file import check_uai, uai_option, write_uai
 
 if TYPE_CHECKING:
     from thesis_cli.models.factor_graph import Model
@@ -261,6 +262,7 @@ def _bounds(model: Model, options: LnZOptions, progress: Progress) -> LnZAnswer:
 
 def _portfolio(request: EstimateZRequest, model: Model, options: LnZOptions, progress: Progress) -> LnZAnswer:
     """The best within the time limit; a vector is summed."""
+    from thesis_cli.commands.ln_z.portfolio import portfolio
     from thesis_cli.models.factor_graph import FactorGraph
 
     if not isinstance(model, FactorGraph):

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import InputError, WorkFailed, about
 from thesis_cli.base.files import check_writable, write_atomic
+from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.progress import Progress, Tick
 from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.command import Command

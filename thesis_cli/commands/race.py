@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import InputError, about
+from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.progress import Progress, Tick
 from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.command import Command

@@ -204,9 +204,8 @@ def ais(
     """
     import numpy as np
 
-    from thesis_cli.base.normal import normal_quantile
     from thesis_cli.inference.sampling.annealing import annealed
-    from thesis_cli.perturbation.estimate import Estimate, fixed_estimate
+    from thesis_cli.perturbation.estimate import Estimate, fixed_estimate, normal_quantile
 
     seeds = np.random.SeedSequence(options.seed).spawn(2)
     with progress(chains * temperatures, "sweeps") as tick:
@@ -270,9 +269,8 @@ def thermodynamic(
     """
     import numpy as np
 
-    from thesis_cli.base.normal import normal_quantile
     from thesis_cli.inference.sampling.annealing import thermodynamic_integral
-    from thesis_cli.perturbation.estimate import Estimate
+    from thesis_cli.perturbation.estimate import Estimate, normal_quantile
 
     seed = np.random.SeedSequence(options.seed)
     with progress(chains * (temperatures + 1), "temperatures") as tick:

@@ -254,7 +254,7 @@ def variables_of(graph: FactorGraph, texts: Sequence[Any]) -> tuple[int, ...]:
     ------
     InputError : there is no such variable.
     """
-    from thesis_cli.models.names import index_of
+    from thesis_cli.models.factor_graph import index_of
 
     names = graph.names.variables if graph.names else ()
     found: list[int] = []

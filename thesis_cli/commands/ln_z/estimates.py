@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from thesis_cli.base.errors import WorkFailed
     from thesis_cli.perturbation.estimate import Estimate
-    from thesis_cli.perturbation.tricks.posterior import GammaPosterior
     from thesis_cli.perturbation.tricks.trick_rows import TrickChoice
+    from thesis_cli.perturbation.tricks.tricks import GammaPosterior
 
 QuantityName = Literal["lnZ", "log10Z", "Z", "f"]
 """What is estimated; f is the function f(Z) that a trick estimates without bias."""

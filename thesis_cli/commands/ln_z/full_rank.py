@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from thesis_cli.base.progress import Progress, Tick
     from thesis_cli.models.factor_graph import Model
     from thesis_cli.perturbation.estimate import Estimate
-    from thesis_cli.perturbation.tricks.posterior import GammaPosterior
+    from thesis_cli.perturbation.tricks.tricks import GammaPosterior
 
 SAMPLES = 100
 
@@ -193,7 +193,7 @@ def full_rank_estimates(
     import numpy as np
 
     from thesis_cli.perturbation.tricks.estimators import estimate
-    from thesis_cli.perturbation.tricks.posterior import GammaPosterior
+    from thesis_cli.perturbation.tricks.tricks import GammaPosterior
 
     samples = samples_of(request)
     values = maxima.values(samples, tick)

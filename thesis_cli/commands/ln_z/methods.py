@@ -20,7 +20,6 @@ from thesis_cli.commands.core.fields import option
 from thesis_cli.commands.ln_z import baselines, bounds
 from thesis_cli.commands.ln_z.bounds import variables_of
 from thesis_cli.commands.ln_z.estimates import ExactAnswer, LnZAnswer, LnZOptions
-from thesis_cli.commands.ln_z.full_rank import full_rank
 from thesis_cli.inference.names import EntropyName, StepName
 
 if TYPE_CHECKING:
@@ -194,6 +193,12 @@ def _exact(model: Model, options: LnZOptions, progress: Progress) -> LnZAnswer:
     return LnZAnswer((found.estimate(options.quantity),))
 
 
+def _full_rank(model: Model, options: LnZOptions, progress: Progress) -> LnZAnswer:
+    from thesis_cli.commands.ln_z.full_rank import full_rank
+
+    return full_rank(model, options, progress)
+
+
 _NOISE = ("alpha", "samples", "any_alpha", "confidence", "solver", "memory")
 _SIZED = ("time_limit", "table_size", "memory")
 
@@ -202,7 +207,7 @@ METHODS: dict[str, LnZMethod] = {
     "full-rank": LnZMethod(
         "estimate-z",
         "consistent",
-        full_rank,
+        _full_rank,
         heeds=("trick", "alpha", "threshold", "samples", "debias", "confidence"),
         vectors=True,
     ),

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import write_atomic
+from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.progress import COUNTED, Progress
 from thesis_cli.commands.core.fields import settings_of
 from thesis_cli.commands.inputs.tables import read_rows
