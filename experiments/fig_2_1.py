@@ -7,16 +7,22 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.perturbation.tricks import mse
-from thesis_cli.perturbation.tricks.tricks import gumbel, power
+from thesis_cli.perturbation.tricks.tricks import (
+    exponential_log_z_error,
+    exponential_z_error,
+    gumbel,
+    gumbel_log_z_error,
+    gumbel_z_error,
+    power,
+)
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading
 from thesis_cli.reproduction.measuring import select
 
 ANALYTIC = {
-    ("Z", "gumbel"): mse.gumbel_z,
-    ("Z", "exponential"): mse.exponential_z,
-    ("lnZ", "gumbel"): mse.gumbel_log_z,
-    ("lnZ", "exponential"): mse.exponential_log_z,
+    ("Z", "gumbel"): gumbel_z_error,
+    ("Z", "exponential"): exponential_z_error,
+    ("lnZ", "gumbel"): gumbel_log_z_error,
+    ("lnZ", "exponential"): exponential_log_z_error,
 }
 TRICKS = {"gumbel": gumbel(), "exponential": power(1.0)}
 SIMULATED_SAMPLES = (5, 10, 30, 100)  # from M = 5 on, a measured variance of Z^ has an error bar
@@ -57,7 +63,7 @@ def _analytic(most):
         frames.append(_rows("every M", target, "gumbel over exponential", least, name, ratio))
     first = m > 1
     # The squared biases as printed; correct are their square (Gumbel) and 1/(M-1)^2 (Exponential).
-    gumbel_bias, _ = mse.gumbel_z(m[first])
+    gumbel_bias, _ = gumbel_z_error(m[first])
     printed = {"gumbel": gumbel_bias, "exponential": 1 / (m[first] - 1)}
     frames += [_rows("as printed", "Z", t, m[first], "bias", np.sqrt(b)) for t, b in printed.items()]
     return pd.concat(frames)

@@ -8,8 +8,7 @@ import pandas as pd
 from scipy.special import digamma, polygamma
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.perturbation.tricks import mse
-from thesis_cli.perturbation.tricks.tricks import power
+from thesis_cli.perturbation.tricks.tricks import gumbel_log_z_error, gumbel_z_error, power
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
 from thesis_cli.reproduction.measuring import furthest, select
 from thesis_cli.studies.perturbation.power_kernels import log_z_on_grid
@@ -93,7 +92,7 @@ def _best_alpha(curve):
 
 
 def _gumbel(target, m):
-    bias, variance = (mse.gumbel_z if target == "Z" else mse.gumbel_log_z)(np.float64(m))
+    bias, variance = (gumbel_z_error if target == "Z" else gumbel_log_z_error)(np.float64(m))
     return float(bias**2 + variance)
 
 

@@ -21,26 +21,30 @@ __version__ = VERSION
 
 
 def __getattr__(name: str) -> Any:
-    from thesis_cli.commands.core.command import command_named, python_function
+    from thesis_cli.commands.core.command import Definition, command_named, python_function
+    from thesis_cli.commands.core.registry import entries
 
-    shell = _functions().get(name)
-    if shell is None:
+    shell = next((entry.shell for entry in entries().values() if entry.function == name), "")
+    if shell:
+        command: Definition = command_named(shell)
+    elif shell := _own_functions().get(name, ""):
+        from thesis_cli.reproduction.commands import OWN
+
+        command = OWN[shell].command(shell)
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__])
-    from thesis_cli.reproduction.commands import OWN
-
-    found = python_function(name, OWN[shell].command(shell) if shell in OWN else command_named(shell))
-    globals()[name] = found
+    globals()[name] = found = python_function(name, command)
     return found
 
 
-def _functions() -> dict[str, str]:
-    """Names of the functions, and of their commands in the shell."""
-    from thesis_cli.commands.core.registry import entries
+def _own_functions() -> dict[str, str]:
+    """Functions on experiments and sweeps, with the names of their commands in the shell."""
     from thesis_cli.reproduction.commands import OWN
 
-    found = {entry.function: entry.shell for entry in entries().values()}
-    return found | {own.function: shell for shell, own in OWN.items() if own.function}
+    return {own.function: shell for shell, own in OWN.items() if own.function}
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_functions()])
+    from thesis_cli.commands.core.registry import entries
+
+    return sorted([*globals(), *(entry.function for entry in entries().values()), *_own_functions()])

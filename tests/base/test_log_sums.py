@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from thesis_cli.base.log_sums import log_sum_exp
+from thesis_cli.base.rounding import log_sum_exp
 
 
 @pytest.mark.parametrize("shape", [(1,), (2,), (40,), (30, 5), (4, 3, 7)])

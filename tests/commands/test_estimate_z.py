@@ -14,8 +14,7 @@ import thesis_cli as tc
 from tests.conftest import MODELS
 from thesis_cli.base import files
 from thesis_cli.base.errors import InputError
-from thesis_cli.commands import estimate_z
-from thesis_cli.commands.ln_z import portfolio
+from thesis_cli.commands.ln_z import full_rank, portfolio
 from thesis_cli.models import uai
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.studies.models.examples import ising
@@ -82,8 +81,8 @@ def test_all_tricks_share_the_map_values_of_one(cli):
 
 
 def test_the_work_includes_the_pilot_of_a_trick(monkeypatch):
-    drawn, draw = [], estimate_z.ModelMaxima.draw
-    monkeypatch.setattr(estimate_z.ModelMaxima, "draw", lambda self, n, *rest: drawn.append(n) or draw(self, n, *rest))
+    drawn, draw = [], full_rank.ModelMaxima.draw
+    monkeypatch.setattr(full_rank.ModelMaxima, "draw", lambda self, n, *rest: drawn.append(n) or draw(self, n, *rest))
     for trick, calls in (("gumbel", 100), ("pareto", 100), ("tail", 116), ("all", 116)):
         drawn.clear()
         found = tc.estimate_z(ZIPF, trick=trick, seed=1)

@@ -7,7 +7,7 @@ import pytest
 import thesis_cli as tc
 from tests.conftest import MODELS
 from thesis_cli.base.errors import InputError
-from thesis_cli.commands.ln_z import expanded
+from thesis_cli.commands.ln_z import baselines
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 
 ASIA, ISING, ZIPF = (MODELS / n for n in ("asia.uai", "ising-4x4.uai", "zipf-1000.csv"))
@@ -55,7 +55,7 @@ def test_units_and_observed_variables():
 
 
 def test_long_work_is_told_before_it_starts(cli, monkeypatch):
-    monkeypatch.setattr(expanded, "TOLD", 0.0)
+    monkeypatch.setattr(baselines, "ANNOUNCED", 0.0)
     assert (
         "160 copies take about 0 s and 2.81 KiB" in cli("estimate-z", ISING, "--method", "expanded", "--copies", 10).err
     )

@@ -4,9 +4,8 @@ import pytest
 from tests.conftest import MODELS, all_states
 from thesis_cli.base.errors import InputError
 from thesis_cli.models.evidence import condition
-from thesis_cli.models.factor_graph import Factor, FactorGraph
+from thesis_cli.models.factor_graph import Factor, FactorGraph, Names
 from thesis_cli.models.files import load_model
-from thesis_cli.models.names import Names
 
 ASIA = MODELS / "asia.bif"
 

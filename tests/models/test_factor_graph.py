@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import all_states, factor_graphs
 from thesis_cli.base.errors import InputError
-from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials
-from thesis_cli.models.names import Names
+from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials, Names
 
 
 @given(factor_graphs())

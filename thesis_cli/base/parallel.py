@@ -1,7 +1,8 @@
-"""Work shared among threads; results come in order, and do not depend on the number of threads."""
+"""Cores and threads: work shared among threads gives results in order, which do not depend on their number."""
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -9,6 +10,14 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from thesis_cli.base.progress import Tick
+
+
+def jobs_or_all(jobs: int | None) -> int:
+    """The number of jobs that was asked for, or the cores that this process may use."""
+    if jobs is not None:
+        return jobs
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
 
 T = TypeVar("T")
 

@@ -1,10 +1,19 @@
-"""Parts of messages: numbers with their units, and the nearest of some names."""
+"""Parts of messages: numbers with their units, and the nearest of some names; and a mark for code that only shows."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def presentation(method: Method) -> Method:
+    """Mark a function or method that only prints or draws: stored results do not depend on it."""
+    return method
+
 
 _PASSWORD = re.compile(r"^([a-z][\w+]*://[^:/@]*):.*@", re.IGNORECASE | re.DOTALL)
 _PARAMETERS = re.compile(r"^([a-z][\w+]*://[^?]*)\?.*", re.IGNORECASE | re.DOTALL)

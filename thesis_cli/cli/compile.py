@@ -16,9 +16,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import WorkFailed
 from thesis_cli.base.files import to_json, write_atomic
+from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.pool import answers
 from thesis_cli.base.progress import Progress
 from thesis_cli.cli import warm_up

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import InputError, ModelTooLarge, about
+from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import (
     FormatName,
     SolverName,
     bytes_of,
+    check_uai,
     confidence_option,
     evidence_option,
     format_option,
@@ -26,31 +29,33 @@ from thesis_cli.commands.core.common import (
     seed_option,
     seed_or_fresh,
     solver_option,
+    uai_option,
+    write_uai,
 )
 from thesis_cli.commands.core.fields import given, heeding, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import presentation
 from thesis_cli.commands.figures.bounds import intervals_figure
 from thesis_cli.commands.inputs.models import ModelSource, label, open_model
-from thesis_cli.commands.ln_z.estimates import EstimatesResult, estimates_columns
-from thesis_cli.commands.ln_z.low_rank import (
-    CONCENTRATED,
-    METHODS,
-    SAMPLED,
-    SOLVED,
-    TIMED,
-    BoundName,
-    BoundOptions,
+from thesis_cli.commands.ln_z.bounds import any_alpha_option, check_interval, exact_bound, interval_option
+from thesis_cli.commands.ln_z.estimates import (
+    EstimatesResult,
     IntervalName,
-    any_alpha_option,
-    bounds,
-    check_interval,
-    exact_bound,
-    interval_option,
-    variables_of,
+    LnZOptions,
+    estimates_columns,
+    in_unit,
 )
-from thesis_cli.commands.ln_z.quantity import in_unit
-from thesis_cli.commands.outputs.uai_file import check_uai, uai_option, write_uai
+from thesis_cli.commands.ln_z.methods import (
+    METHODS,
+    BoundMethod,
+    answer,
+    check_needed,
+    heeded_by,
+    lacking,
+    methods_of,
+    own_options,
+    own_values,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,12 +69,16 @@ MOST_PROBLEMS = 10_000
 """Max-marginals that `auto` computes; for more, samples give the lower bound."""
 
 
+heeded = partial(heeded_by, "bound")
+
+
 @dataclass(frozen=True, kw_only=True)
+@own_options("bound", after="samples")
 class BoundRequest(Request):
     """Bound or approximate ln Z of a model by MAP calls, with and without noise, TRW or Bethe."""
 
     model: ModelSource = model_argument()
-    method: Literal["auto", BoundName] = option(
+    method: BoundMethod = option(
         "auto",
         "Method. Upper bounds: trw, unary (noise on variables), subset (noise on sets of them), clamp (unary, summed "
         "over the states of some variables). Lower bounds: max-marginal, average (the noise of unary, divided by the "
@@ -81,41 +90,26 @@ class BoundRequest(Request):
         "Exponent of the bound; 0 is the Gumbel trick. All exponents share the MAP calls.",
         above=-1,
         most=1000,
-        methods=SAMPLED,
+        methods=heeded("alpha"),
     )
-    samples: int = option(100, "Number of perturbations.", least=1, most=10**8, methods=SAMPLED)
-    subset: tuple[str, ...] | None = option(
-        None,
-        "Variables that share noise, numbers or names, as in 0,1.",
-        metavar="VARIABLES",
-        default_text="each pair of neighbours",
-        methods=("subset",),
-        objects=True,
-    )
-    clamp: tuple[str, ...] | None = option(
-        None,
-        "Variables to hold at each of their states, numbers or names, as in 0,5.",
-        metavar="VARIABLES",
-        methods=("clamp",),
-        objects=True,
-    )
-    any_alpha: bool = any_alpha_option(methods=SAMPLED)
-    confidence: float = confidence_option(methods=(*SAMPLED, "importance"))
-    confidence_method: IntervalName = interval_option(methods=CONCENTRATED)
-    solver: SolverName = solver_option(methods=SOLVED)
+    samples: int = option(100, "Number of perturbations.", least=1, most=10**8, methods=heeded("samples"))
+    any_alpha: bool = any_alpha_option(methods=heeded("any_alpha"))
+    confidence: float = confidence_option(methods=heeded("confidence"))
+    confidence_method: IntervalName = interval_option(methods=heeded("confidence_method"))
+    solver: SolverName = solver_option(methods=heeded("solver"))
     time_limit: float | None = option(
         None,
         "Seconds of the method; what it finds then depends on the machine.",
         above=0,
         default_text="a fixed amount of work",
-        methods=TIMED,
+        methods=heeded("time_limit"),
     )
     table_size: int | None = option(
         None,
         "Most entries of a table, where the factors allow it; the method is exact if no table needs more.",
         least=1,
         default_text="what memory and time allow",
-        methods=TIMED,
+        methods=heeded("table_size"),
     )
     quantity: Literal["lnZ", "log10Z"] = option("lnZ", "Quantity to bound.")
     exact: bool = option(False, "Add the exact answer, if it can be computed.")
@@ -132,13 +126,13 @@ class BoundRequest(Request):
         check_interval(self.confidence_method, self.alpha)
         if not self.exact and "max_configurations" in given(self):
             raise InputError("--max-configurations is given without --exact", "add --exact")
-        heed = (*SOLVED, *TIMED)
+        heed = heeded("memory")
         if not self.exact and self.method not in ("auto", *heed) and "memory" in given(self):
             raise InputError(f"--memory does not go with --method {self.method}", f"it is for {', '.join(heed)}")
-        if self.method == "clamp" and self.clamp is None:
-            raise InputError("--method clamp needs --clamp", "name variables, as in --clamp 0,5")
         if self.method == "auto":
-            heeding(self, tuple(METHODS))
+            heeding(self, methods_of("bound"))
+        else:
+            check_needed(self, self.method)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -166,15 +160,16 @@ def run(request: BoundRequest, progress: Progress) -> BoundResult:
     with about(source):
         if not isinstance(model, FactorGraph):
             raise InputError("is a vector, which has no variables to bound by", "use estimate-z")
-        options = _options(request, model, seed)
+        options, own = _options(request, seed), own_values(request, model)
         if request.exact:
             estimates += exact_bound(model, options.memory, request.max_configurations, progress)
         if request.method == "auto":
-            methods, found, calls = _automatic(request, model, options, progress)
+            methods, found, calls = _automatic(request, model, options, own, progress)
             estimates += found
         else:
-            found, calls = bounds(model, request.method, options, progress)
-            estimates += found
+            bounded = answer(request.method, model, options, progress, own)
+            estimates += bounded.estimates
+            calls = bounded.map_calls
     write_uai(request.uai, partition_function(estimates[0].value))
     estimates = [in_unit(e, request.quantity) for e in estimates]
     return BoundResult(
@@ -188,9 +183,8 @@ def run(request: BoundRequest, progress: Progress) -> BoundResult:
     )
 
 
-def _options(request: BoundRequest, model: FactorGraph, seed: int) -> BoundOptions:
-    subsets = None if request.subset is None else [variables_of(model, [one]) for one in request.subset]
-    return BoundOptions(
+def _options(request: BoundRequest, seed: int) -> LnZOptions:
+    return LnZOptions(
         samples=request.samples,
         seed=seed,
         jobs=jobs_or_all(request.jobs),
@@ -200,26 +194,24 @@ def _options(request: BoundRequest, model: FactorGraph, seed: int) -> BoundOptio
         confidence=request.confidence,
         interval=request.confidence_method,
         any_alpha=request.any_alpha,
-        subsets=subsets,
-        clamp=variables_of(model, request.clamp or ()),
         table_size=request.table_size,
         deadline=None if request.time_limit is None else time.monotonic() + request.time_limit,
     )
 
 
 def _automatic(
-    request: BoundRequest, model: FactorGraph, options: BoundOptions, progress: Progress
+    request: BoundRequest, model: FactorGraph, options: LnZOptions, own: Mapping[str, Any], progress: Progress
 ) -> tuple[list[str], list[Estimate], int]:
     """An upper and a lower bound, each by the first method that fits the options and the model."""
     chosen: list[str] = []
     estimates: list[Estimate] = []
     calls = 0
     candidates = _candidates(request, model)
-    for side in ("upper", "lower"):
-        names = [name for name in candidates if METHODS[name].side == side]
+    for side in ("upper bound", "lower bound"):
+        names = [name for name in candidates if METHODS[name].guarantee == side]
         for name in names:
             try:
-                found = bounds(model, name, options, progress)
+                found = answer(name, model, options, progress, own)
             except ModelTooLarge as error:
                 if name == names[-1]:
                     raise
@@ -232,16 +224,18 @@ def _automatic(
     return chosen, estimates, calls
 
 
-def _candidates(request: BoundRequest, model: FactorGraph) -> list[BoundName]:
-    """Methods that heed the options, without those that lack something or take too long."""
-    from thesis_cli.perturbation.low_rank.max_marginals import problems
-
-    heed = heeding(request, tuple(METHODS))
-    left_out = {"clamp"} if request.clamp is None else set()
-    if {"average", "max-marginal"} <= set(heed) and (count := problems(model)) > MOST_PROBLEMS:
-        logger.info("not max-marginal: it takes %s MAP calls", f"{count:,}")
-        left_out.add("max-marginal")
-    return [name for name in METHODS if name in heed and name not in left_out]
+def _candidates(request: BoundRequest, model: FactorGraph) -> list[str]:
+    """Methods that heed the options, without those that lack one or, where another gives the same side, take too many
+    MAP calls."""
+    heed = heeding(request, methods_of("bound"))
+    left_out = {name for name in heed if lacking(request, name)}
+    for name in heed:
+        row = METHODS[name]
+        others = [other for other in heed if other != name and METHODS[other].guarantee == row.guarantee]
+        if row.problems and others and (count := row.problems(model)) > MOST_PROBLEMS:
+            logger.info("not %s: it takes %s MAP calls", name, f"{count:,}")
+            left_out.add(name)
+    return [name for name in heed if name not in left_out]
 
 
 COMMAND = Command(

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import write_atomic
+from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.progress import COUNTED, Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import jobs_option

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from thesis_cli.base.cores import jobs_or_all
-from thesis_cli.base.errors import InputError, NoConfiguration, about
-from thesis_cli.base.progress import Progress, Tick
+from thesis_cli.base.errors import InputError, about
+from thesis_cli.base.parallel import jobs_or_all
+from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import (
     FormatName,
     bytes_of,
+    check_uai,
     confidence_option,
     evidence_option,
     format_option,
@@ -27,29 +28,37 @@ from thesis_cli.commands.core.common import (
     probabilities_option,
     seed_option,
     seed_or_fresh,
+    uai_option,
+    write_uai,
 )
 from thesis_cli.commands.core.fields import fields_of, given, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import presentation
 from thesis_cli.commands.inputs.models import ModelSource, label, open_model
 from thesis_cli.commands.ln_z import full_rank
-from thesis_cli.commands.ln_z import rivals as rival_fields
-from thesis_cli.commands.ln_z.estimates import EstimatesResult, estimates_columns
-from thesis_cli.commands.ln_z.full_rank import PerturbedMaxima, TrickChoice
-from thesis_cli.commands.ln_z.portfolio import TIME_LIMIT, Portfolio, portfolio
-from thesis_cli.commands.ln_z.quantity import ExactAnswer, QuantityName, in_unit, log_z_of, quantity_option
-from thesis_cli.commands.ln_z.rivals import METHODS as RIVALS
-from thesis_cli.commands.ln_z.rivals import RivalName, RivalOptions, rival
-from thesis_cli.commands.outputs.uai_file import check_uai, uai_option, write_uai
+from thesis_cli.commands.ln_z.estimates import (
+    TIME_LIMIT,
+    EstimatesResult,
+    LnZAnswer,
+    LnZOptions,
+    QuantityName,
+    estimates_columns,
+    log_z_of,
+    quantity_option,
+)
+from thesis_cli.commands.ln_z.full_rank import TrickChoice
+from thesis_cli.commands.ln_z.methods import (
+    METHODS,
+    EstimateMethod,
+    answer,
+    heeded_by,
+    methods_of,
+    own_options,
+    own_values,
+)
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from thesis_cli.base.arrays import Floats
-    from thesis_cli.commands.ln_z.expanded import Expanded
-    from thesis_cli.commands.ln_z.low_rank import BoundOptions
     from thesis_cli.models.factor_graph import Model
-    from thesis_cli.perturbation.tricks.posterior import GammaPosterior
 
 logger = logging.getLogger("thesis_cli")
 
@@ -59,19 +68,20 @@ MOST_CONFIGURATIONS = 2**26
 LARGEST = 10**4000
 """Numbers of configurations from which records hold three digits: JSON takes 4300 digits."""
 
-COPIES = 10_000
-"""Copies of each variable for `expanded`."""
-
 BOUNDS = "bounds"
 """Stands for an upper and a lower bound by the samples that were asked for."""
 
 
+heeded = partial(heeded_by, "estimate-z")
+
+
 @dataclass(frozen=True, kw_only=True)
+@own_options("estimate-z", after="samples")
 class EstimateZRequest(Request):
     """Estimate the partition function Z of a model by perturb-and-MAP, or compute it exactly."""
 
     model: ModelSource = model_argument()
-    method: Literal["auto", "exact", "full-rank", "expanded", RivalName] = option(
+    method: EstimateMethod = option(
         "auto",
         "Method: full-rank perturbs every configuration; expanded maximises over copies of the variables, which "
         "bounds ln Z from below; wish maximises under random parity constraints; mesh-bethe bounds ln Z of attractive "
@@ -83,31 +93,16 @@ class EstimateZRequest(Request):
         None,
         "Seconds for the answer; without it, auto and wish take 60 and exact as long as it needs.",
         above=0,
-        methods=("auto", "exact", "wish"),
+        methods=("auto", *heeded("time_limit")),
         default_text="60 for auto and wish",
     )
-    trick: TrickChoice | None = full_rank.trick_option(methods=("full-rank",))
-    alpha: float | None = full_rank.alpha_option(methods=("full-rank",))
-    threshold: float | None = full_rank.threshold_option(methods=("full-rank",))
-    samples: int | None = full_rank.samples_option(methods=("full-rank", "wish"))
-    copies: int | None = option(
-        None,
-        "Number of copies of each variable.",
-        least=1,
-        most=10**12,
-        methods=("expanded",),
-        default_text=f"{COPIES:,}",
-    )
-    map_calls: int | None = rival_fields.map_calls_option()
-    entropy: rival_fields.EntropyChoice | None = rival_fields.entropy_option()
-    steps: rival_fields.StepChoice | None = rival_fields.steps_option()
-    chains: int | None = rival_fields.chains_option()
-    temperatures: int | None = rival_fields.temperatures_option()
-    sweeps: int | None = rival_fields.sweeps_option()
-    reverse: bool = rival_fields.reverse_option()
+    trick: TrickChoice | None = full_rank.trick_option(methods=heeded("trick"))
+    alpha: float | None = full_rank.alpha_option(methods=heeded("alpha"))
+    threshold: float | None = full_rank.threshold_option(methods=heeded("threshold"))
+    samples: int | None = full_rank.samples_option(methods=heeded("samples"))
     quantity: QuantityName = quantity_option()
-    debias: bool = full_rank.debias_option(methods=("full-rank",))
-    confidence: float = confidence_option(methods=("auto", "full-rank", "expanded", "wish", *rival_fields.CHAINED))
+    debias: bool = full_rank.debias_option(methods=heeded("debias"))
+    confidence: float = confidence_option(methods=("auto", *heeded("confidence")))
     exact: bool = option(False, "Add the exact answer.")
     evidence: tuple[str, ...] | None = evidence_option()
     format: FormatName | None = format_option()
@@ -122,7 +117,7 @@ class EstimateZRequest(Request):
         """Refuse options that do not go together."""
         if self.method not in ("auto", "full-rank") and self.quantity == "f":
             raise InputError(f"--quantity f does not go with --method {self.method}", "it is for full-rank")
-        if self.uai is not None and self.method in ("expanded", "mesh-bethe", "frank-wolfe"):
+        if self.uai is not None and self.method in METHODS and "bound" in METHODS[self.method].guarantee:
             raise InputError(f"--uai does not go with --method {self.method}", "it holds an estimate, not a bound")
         if self.uai is not None and self.quantity == "f":
             raise InputError("--uai does not go with --quantity f", "it holds log10 Z")
@@ -135,13 +130,13 @@ class EstimateZRequest(Request):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class EstimateZResult(EstimatesResult):
-    """What was found about Z.
+    """Estimates of Z, and their meaning.
 
     Attributes
     ----------
     configurations : number of configurations of the model.
-    copies : of the variables, for `expanded`.
-    meaning : what to believe of the estimates, where there are several.
+    copies : number of copies of the variables, for `expanded`.
+    meaning : a sentence on what the estimates prove, where there are several.
     """
 
     configurations: int
@@ -150,7 +145,7 @@ class EstimateZResult(EstimatesResult):
 
     @presentation
     def details(self) -> list[tuple[str, str]]:
-        """The copies, and what to believe."""
+        """The copies and the meaning."""
         return [line for line in (("copies", self.copies), ("meaning", self.meaning)) if line[1]]
 
     @presentation
@@ -168,30 +163,20 @@ def run(request: EstimateZRequest, progress: Progress) -> EstimateZResult:
     check_uai(request.uai, request)
     seed, source = seed_or_fresh(request.seed), label(request.model)
     model = open_model(request.model, request.format, request.evidence, request.probabilities)
-    posterior: GammaPosterior | None = None
-    copies = ""
     with about(source):
         method = _method(request, model)
-        found = Portfolio()
+        options = _options(request, seed)
+        found = LnZAnswer()
         if request.exact or method == "exact":
-            found = _exact(request, model, progress)
+            found = answer("exact", model, options, progress)
         elif method == "auto":
-            found = _portfolio(request, model, seed, progress)
-        if method == "full-rank" and request.samples != 0:
-            maxima = ModelMaxima(model, seed, jobs_or_all(request.jobs), request.max_configurations)
-            with progress(model.size * full_rank.samples_of(request), "clocks") as tick:
-                sampled, posterior = full_rank.full_rank_estimates(request, maxima, tick)
-            found = Portfolio((*found.estimates, *sampled))
-        elif method == "expanded":
-            expansion = _expanded(request, model, seed, progress)
-            copies = expansion.copies
-            found = _in_unit(request, Portfolio((*found.estimates, *expansion.estimates), expansion.meaning, 1))
-        elif method in RIVALS and request.samples != 0:
-            theirs = _in_unit(request, rival(method, model, _rival_options(request, seed), progress))
-            found = replace(theirs, estimates=found.estimates + theirs.estimates)
-        elif method == BOUNDS:
-            bounded = _bounds(request, model, seed, progress)
-            found = replace(bounded, estimates=found.estimates + bounded.estimates)
+            found = _portfolio(request, model, options, progress)
+        if method == BOUNDS:
+            found = _bounds(model, options, progress).after(found)
+        elif method not in ("auto", "exact") and request.samples != 0:
+            settings = replace(options, tricks=request)
+            found = answer(method, model, settings, progress, own_values(request, model)).after(found)
+        found = found.in_unit(request.quantity)
     if request.uai is not None:
         write_uai(request.uai, partition_function(log_z_of(found.estimates[0])))
     return EstimateZResult(
@@ -199,36 +184,14 @@ def run(request: EstimateZRequest, progress: Progress) -> EstimateZResult:
         request=request,
         settings=settings_of(request, seed=seed, method=method, samples=full_rank.samples_of(request)),
         estimates=found.estimates,
-        posterior=posterior,
+        posterior=found.posterior,
         source=source,
         description=model.describe(),
         configurations=model.size,
-        copies=copies,
+        copies=found.copies,
         map_calls=found.map_calls,
         meaning=found.meaning,
     )
-
-
-class ModelMaxima(PerturbedMaxima):
-    """Perturbed maxima of a model whose configurations are enumerated."""
-
-    def __init__(self, model: Model, seed: int, jobs: int, max_configurations: int) -> None:
-        super().__init__(seed)
-        self._model, self._jobs, self._most = model, jobs, max_configurations
-        self._highest = math.nan
-
-    def draw(self, count: int, seed: np.random.SeedSequence, tick: Tick | None) -> Floats:
-        from thesis_cli.perturbation.tricks.full_rank import perturbed_maxima
-
-        found = perturbed_maxima(
-            self._model, count, seed, jobs=self._jobs, max_configurations=self._most, progress=tick
-        )
-        self._highest = found.highest
-        return found.values
-
-    def log_scale(self) -> float:
-        """max phi <= ln Z, which every draw finds."""
-        return self._highest
 
 
 def _method(request: EstimateZRequest, model: Model) -> str:
@@ -274,79 +237,38 @@ def _unbounded(request: EstimateZRequest) -> bool:
     return not set(_sampled(request)) <= heeded or request.quantity == "Z" or request.uai is not None
 
 
-def _options(request: EstimateZRequest, seed: int) -> BoundOptions:
-    from thesis_cli.commands.ln_z.low_rank import BoundOptions
-
-    return BoundOptions(
+def _options(request: EstimateZRequest, seed: int) -> LnZOptions:
+    return LnZOptions(
         samples=full_rank.samples_of(request),
         seed=seed,
         jobs=jobs_or_all(request.jobs),
         memory=bytes_of(request.memory),
         confidence=request.confidence,
-    )
-
-
-def _rival_options(request: EstimateZRequest, seed: int) -> RivalOptions:
-    return RivalOptions(
-        samples=full_rank.samples_of(request),
-        seed=seed,
-        jobs=jobs_or_all(request.jobs),
-        memory=bytes_of(request.memory),
+        quantity=request.quantity,
         max_configurations=request.max_configurations if "max_configurations" in given(request) else None,
-        seconds=TIME_LIMIT if request.time_limit is None else request.time_limit,
-        confidence=request.confidence,
-        **rival_fields.chosen(request),
+        seconds=request.time_limit,
     )
 
 
-def _bounds(request: EstimateZRequest, model: Model, seed: int, progress: Progress) -> Portfolio:
+def _bounds(model: Model, options: LnZOptions, progress: Progress) -> LnZAnswer:
     """An upper and a lower bound on ln Z by perturb-and-MAP."""
-    from thesis_cli.commands.ln_z.low_rank import bounds
+    sampled = [name for name in methods_of("bound") if "samples" in METHODS[name].heeds]
+    sides = [
+        next(name for name in sampled if METHODS[name].guarantee == side) for side in ("upper bound", "lower bound")
+    ]
+    upper, lower = (answer(name, model, options, progress) for name in sides)
+    return LnZAnswer(upper.estimates + lower.estimates, upper.map_calls + lower.map_calls)
 
-    upper, lower = (bounds(model, name, _options(request, seed), progress) for name in ("unary", "average"))
-    return _in_unit(request, Portfolio((*upper.estimates, *lower.estimates), "", upper.map_calls + lower.map_calls))
 
-
-def _portfolio(request: EstimateZRequest, model: Model, seed: int, progress: Progress) -> Portfolio:
+def _portfolio(request: EstimateZRequest, model: Model, options: LnZOptions, progress: Progress) -> LnZAnswer:
     """The best within the time limit; a vector is summed."""
+    from thesis_cli.commands.ln_z.portfolio import portfolio
     from thesis_cli.models.factor_graph import FactorGraph
 
     if not isinstance(model, FactorGraph):
-        return _exact(request, model, progress)
-    seconds = TIME_LIMIT if request.time_limit is None else request.time_limit
-    options = _options(request, seed)
-    return _in_unit(request, portfolio(model, options, seconds, request.max_configurations, progress))
-
-
-def _expanded(request: EstimateZRequest, model: Model, seed: int, progress: Progress) -> Expanded:
-    """Bounds from copies of the variables."""
-    from thesis_cli.commands.ln_z.expanded import expanded
-
-    copies = COPIES if request.copies is None else request.copies
-    return expanded(model, copies, request.confidence, seed, bytes_of(request.memory), progress)
-
-
-def _in_unit(request: EstimateZRequest, found: Portfolio) -> Portfolio:
-    return replace(found, estimates=tuple(in_unit(e, request.quantity) for e in found.estimates))
-
-
-def _exact(request: EstimateZRequest, model: Model, progress: Progress) -> Portfolio:
-    from thesis_cli.inference.exact import exact_log_partition_function
-
-    with progress(model.size, "configurations") as tick:
-        found = ExactAnswer(
-            *exact_log_partition_function(
-                model,
-                memory=bytes_of(request.memory),
-                max_configurations=request.max_configurations,
-                progress=tick,
-                seconds=math.inf if request.time_limit is None else request.time_limit,
-                jobs=request.jobs,
-            )
-        )
-    if found.log_z == -math.inf:
-        raise NoConfiguration()
-    return Portfolio((found.estimate(request.quantity),))
+        return answer("exact", model, options, progress)
+    seconds = TIME_LIMIT if options.seconds is None else options.seconds
+    return portfolio(model, options, seconds, request.max_configurations, progress)
 
 
 COMMAND = Command(

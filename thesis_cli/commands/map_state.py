@@ -17,6 +17,7 @@ from thesis_cli.commands.core.common import (
     FormatName,
     SolverName,
     bytes_of,
+    check_uai,
     evidence_option,
     format_option,
     max_configurations_option,
@@ -24,12 +25,13 @@ from thesis_cli.commands.core.common import (
     model_argument,
     probabilities_option,
     solver_option,
+    uai_option,
+    write_uai,
 )
 from thesis_cli.commands.core.fields import given, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.inputs.models import ModelSource, label, open_model
-from thesis_cli.commands.outputs.uai_file import check_uai, uai_option, write_uai
 from thesis_cli.commands.outputs.variables import naming_columns, texts
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import (
     FormatName,
     bytes_of,
+    check_uai,
     evidence_option,
     format_option,
     max_configurations_option,
@@ -23,12 +24,13 @@ from thesis_cli.commands.core.common import (
     model_argument,
     seed_option,
     seed_or_fresh,
+    uai_option,
+    write_uai,
 )
 from thesis_cli.commands.core.fields import heeding, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.inputs.models import ModelSource, label, open_model
-from thesis_cli.commands.outputs.uai_file import check_uai, uai_option, write_uai
 from thesis_cli.commands.outputs.variables import distribution_lines, naming_columns, state_names
 
 if TYPE_CHECKING:

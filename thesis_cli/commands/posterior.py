@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import InputError, WorkFailed, about
 from thesis_cli.base.files import check_writable, write_atomic
+from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.progress import Progress, Tick
 from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.command import Command
@@ -30,9 +30,15 @@ from thesis_cli.commands.inputs.targets import (
     open_target,
 )
 from thesis_cli.commands.ln_z import full_rank
-from thesis_cli.commands.ln_z.estimates import EstimatesResult, estimates_columns
+from thesis_cli.commands.ln_z.estimates import (
+    EstimatesResult,
+    ExactAnswer,
+    QuantityName,
+    estimates_columns,
+    quantity_option,
+    unknown,
+)
 from thesis_cli.commands.ln_z.full_rank import PerturbedMaxima, TrickChoice
-from thesis_cli.commands.ln_z.quantity import ExactAnswer, QuantityName, quantity_option, unknown
 
 if TYPE_CHECKING:
     import numpy as np

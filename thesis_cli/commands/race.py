@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import InputError, about
+from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.progress import Progress, Tick
 from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.command import Command
@@ -25,9 +25,14 @@ from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import presentation
 from thesis_cli.commands.inputs.models import label
 from thesis_cli.commands.ln_z import full_rank
-from thesis_cli.commands.ln_z.estimates import EstimatesResult, estimates_columns
+from thesis_cli.commands.ln_z.estimates import (
+    EstimatesResult,
+    ExactAnswer,
+    QuantityName,
+    estimates_columns,
+    quantity_option,
+)
 from thesis_cli.commands.ln_z.full_rank import PerturbedMaxima, TrickChoice
-from thesis_cli.commands.ln_z.quantity import ExactAnswer, QuantityName, quantity_option
 
 if TYPE_CHECKING:
     import numpy as np

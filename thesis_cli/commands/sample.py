@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import UnsuitableModel, about
+from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import (

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_writable, write_atomic
+from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.progress import Progress, silent
 from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.command import Command
@@ -31,17 +31,9 @@ from thesis_cli.commands.core.fields import given, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.figures.bounds import couplings_figure, intervals_figure
-from thesis_cli.commands.ln_z.low_rank import (
-    UNIT,
-    BoundName,
-    BoundOptions,
-    IntervalName,
-    any_alpha_option,
-    bounds,
-    check_interval,
-    exact_bound,
-    interval_option,
-)
+from thesis_cli.commands.ln_z.bounds import UNIT, any_alpha_option, check_interval, exact_bound, interval_option
+from thesis_cli.commands.ln_z.estimates import IntervalName, LnZOptions
+from thesis_cli.commands.ln_z.methods import answer
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,7 +41,8 @@ if TYPE_CHECKING:
     from thesis_cli.models.factor_graph import FactorGraph
     from thesis_cli.perturbation.estimate import Estimate
 
-METHODS: tuple[BoundName, ...] = ("unary", "average", "bethe", "trw")
+COMPARED = ("unary", "average", "bethe", "trw")
+"""Methods of `bound` that stand side by side, as in Thesis Figure 2.4."""
 MOST_SITES = 10**6
 MOST_CONFIGURATIONS = 2**20
 """Configurations to enumerate for the exact answer, where no grid or elimination gives it."""
@@ -205,8 +198,8 @@ def run(request: SpinGlassRequest, progress: Progress) -> SpinGlassResult:
         for coupling in couplings:
             graph = _graph(request, coupling, model_seed)
             estimates = exact_bound(graph, options.memory, MOST_CONFIGURATIONS, silent)
-            for name in METHODS:
-                found = bounds(graph, name, options, lambda total, unit: nullcontext(tick))
+            for name in COMPARED:
+                found = answer(name, graph, options, lambda total, unit: nullcontext(tick))
                 estimates += found.estimates
                 calls += found.map_calls
             models.append(BoundedGlass(coupling, graph.describe(), tuple(estimates)))
@@ -231,13 +224,13 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _options(request: SpinGlassRequest, seed: int) -> BoundOptions:
+def _options(request: SpinGlassRequest, seed: int) -> LnZOptions:
     rows, columns = request.shape()
     alphas = request.alpha
     if alphas is None:
         small = -round(0.4 / math.sqrt(rows * columns), 3)
         alphas = (0.0,) if request.confidence_method == "concentration" else (0.0, small)
-    return BoundOptions(
+    return LnZOptions(
         samples=request.samples,
         seed=seed,
         jobs=jobs_or_all(request.jobs),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from thesis_cli.perturbation.estimate import Estimate
-    from thesis_cli.perturbation.tricks.posterior import GammaPosterior
+    from thesis_cli.perturbation.tricks.tricks import GammaPosterior
     from thesis_cli.structured.meta import Sampler
     from thesis_cli.structured.model_file import StructuredModel
 
@@ -212,8 +212,8 @@ def _full_rank(job: _Job) -> _Found:
     import numpy as np
 
     from thesis_cli.perturbation.tricks.estimators import estimate
-    from thesis_cli.perturbation.tricks.posterior import GammaPosterior
     from thesis_cli.perturbation.tricks.trick_rows import make_trick
+    from thesis_cli.perturbation.tricks.tricks import GammaPosterior
     from thesis_cli.structured.perturb import full_rank_maxima
 
     space, weights, samples = job.model.space, job.model.weights, job.request.samples

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.compilation import Stopwatch
-from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import InputError, about
+from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.progress import Progress
 from thesis_cli.base.version import VERSION
 from thesis_cli.commands.core.command import Command

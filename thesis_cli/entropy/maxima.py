@@ -18,7 +18,7 @@ from thesis_cli.entropy.exact import AS_INFINITE
 from thesis_cli.entropy.names import Design
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration
 from thesis_cli.models.factor_graph import Model
-from thesis_cli.perturbation.groups import groups
+from thesis_cli.perturbation.noise import groups
 
 BLOCK = 2**20
 """Configurations that are sorted at a time: 8 MiB of potentials."""

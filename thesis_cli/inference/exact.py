@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from thesis_cli.base.children import Attempt, Failed, attempts
-from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, OutOfTime, UnsuitableModel
 from thesis_cli.base.memory import DEFAULT_MEMORY
+from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.progress import Tick
 from thesis_cli.base.rounding import log_of_sum
 from thesis_cli.inference.elimination.elimination import Elimination

@@ -1,8 +1,8 @@
 """Models: factor graphs, vectors of log-potentials, continuous targets, and their files.
 
-Start with `factor_graph.py`: `FactorGraph`, with `names.py` and `evidence.py`, and `LogPotentials`,
+Start with `factor_graph.py`: `FactorGraph`, with `evidence.py`, and `LogPotentials`,
 a plain vector. `files.py` opens a model of any format (`uai.py`, `fg.py`, `bif.py`, `cnf.py`,
-`vector.py`, by means of `tokens.py` and `reading.py`), `objects.py` takes arrays and networks of
+`vector.py`, by means of `tokens.py`), `objects.py` takes arrays and networks of
 pgmpy, and `uai_results.py` writes results. `spin_glass.py` makes random grids, with the random numbers of the
 C library (`glibc.py`). Continuous targets are in `targets.py` (built in), `target_files.py`
 (regressions), `function_target.py` (functions on a box) and `target_objects.py` (objects of the

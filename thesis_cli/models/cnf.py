@@ -20,8 +20,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError
-from thesis_cli.models.factor_graph import Factor, FactorGraph
-from thesis_cli.models.names import Names
+from thesis_cli.models.factor_graph import Factor, FactorGraph, Names
 from thesis_cli.models.tokens import DIGITS, Tokens
 
 MOST_VARIABLES = 2**20

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.models import uai
-from thesis_cli.models.factor_graph import FactorGraph
-from thesis_cli.models.names import index_of
-from thesis_cli.models.reading import decode, read_whole, unreadable
+from thesis_cli.models.factor_graph import FactorGraph, index_of
+from thesis_cli.models.tokens import decode, read_whole, unreadable
 
 MAX_BYTES = 2**24
 """Size of the largest evidence file that is read."""

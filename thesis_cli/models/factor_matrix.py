@@ -12,7 +12,7 @@ import numpy.typing as npt
 from thesis_cli.base import npy
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
-from thesis_cli.models.reading import unreadable
+from thesis_cli.models.tokens import unreadable
 
 BLOCK = 2**20
 """Number of log-factors that are read at a time: 8 MiB."""

@@ -16,8 +16,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.models import tokens
-from thesis_cli.models.factor_graph import Factor, FactorGraph
-from thesis_cli.models.names import Names
+from thesis_cli.models.factor_graph import Factor, FactorGraph, Names
 from thesis_cli.models.tokens import Irregular, Tokens, log_entries
 from thesis_cli.models.uai import MOST_STATES, MOST_VARIABLES, distinct
 

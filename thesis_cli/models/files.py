@@ -5,18 +5,17 @@ from __future__ import annotations
 import codecs
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.npy import is_npy
-from thesis_cli.models import bif, cnf, fg, uai, vector
 from thesis_cli.models.evidence import condition
 from thesis_cli.models.factor_graph import FactorGraph, LogPotentials, Model
-from thesis_cli.models.reading import decode, read_whole, too_large, unreadable
-from thesis_cli.models.tokens import is_number
+from thesis_cli.models.tokens import decode, is_number, read_whole, too_large, unreadable
 
-FORMATS = ("uai", "fg", "bif", "cnf", "csv", "npy", "npz")
+VECTORS = ("csv", "npy", "npz")
+FORMATS = ("uai", "fg", "bif", "cnf", *VECTORS)
 """Names of the formats, which are also the extensions of their files."""
 
 MAX_BYTES = 2**28
@@ -73,18 +72,31 @@ def conditioned(model: Model, evidence: Sequence[str | Path] | None) -> Model:
 
 def _parse(path: str | Path, format: str | None, name: str, probabilities: bool) -> Model:
     data = _read(path, format)
+    kind = "npy" if data is None else format or _format_of(path, data, name)
+    if data is not None and kind not in VECTORS:
+        return _parser(kind)(decode(data, name), name)
+    from thesis_cli.models import vector
+
     if data is None:
         return vector.map_npy(path, probabilities)
-    kind = format or _format_of(path, data, name)
     if kind == "npz":
         return vector.parse_npz(data, name, MAX_BYTES, probabilities)
     if kind == "npy":
         return vector.parse_npy(data, name, probabilities)
-    text = decode(data, name)
-    if kind == "csv":
-        return vector.parse_csv(text, name, probabilities)
-    graph: FactorGraph = {"uai": uai.parse, "fg": fg.parse, "bif": bif.parse, "cnf": cnf.parse}[kind](text, name)
-    return graph
+    return vector.parse_csv(decode(data, name), name, probabilities)
+
+
+def _parser(kind: str) -> Callable[[str, str], FactorGraph]:
+    """(text, name of the file) -> graph, for a format of graphs; imports that format alone."""
+    if kind == "uai":
+        from thesis_cli.models.uai import parse
+    elif kind == "fg":
+        from thesis_cli.models.fg import parse
+    elif kind == "bif":
+        from thesis_cli.models.bif import parse
+    else:
+        from thesis_cli.models.cnf import parse
+    return parse
 
 
 def _read(path: str | Path, format: str | None) -> bytes | None:

@@ -18,7 +18,7 @@ from thesis_cli.base.arrays import Bools
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import write_atomic
 from thesis_cli.base.npy import array_of
-from thesis_cli.models.reading import read_whole, unreadable
+from thesis_cli.models.tokens import read_whole, unreadable
 
 MOST_BYTES = 2**26
 """Most bytes of a file."""

@@ -10,9 +10,8 @@ import numpy as np
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.models import vector
-from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials, Model
+from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials, Model, Names
 from thesis_cli.models.files import conditioned
-from thesis_cli.models.names import Names
 
 KINDS = "give a path, a vector of numbers, a FactorGraph, or a discrete network of pgmpy"
 

@@ -5,12 +5,50 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
+
+REGRESSION, MIXTURE = 0, 1
+"""Kinds of targets that have compiled kernels."""
+
+
+LANES = 32
+"""Number of points that kernels handle side by side; points of residual 0 pad the data."""
+
+
+TIE = 1e-9
+"""Smallest gain, relative to the bound, that counts: rounding errors decide nothing."""
+
+
+class Compiled(NamedTuple):
+    """A target as the compiled kernels take it.
+
+    Attributes
+    ----------
+    kind : `REGRESSION` or `MIXTURE`.
+    family : `NORMAL` or `UNIFORM`, the proposal.
+    power, shift : o is `power` times the log-ratio of the kind, plus `shift`.
+    location, scale : parameters of the proposal, shape (D,).
+    first, second, third, fourth : of a regression, features in scales of the noise (D, n), Gram
+        matrix (D, D), responses (n,) and largest absolute values (D + 1,); of a mixture, narrowness
+        (K, D), tops (K, D), heights (K,) and an empty array.
+    """
+
+    kind: int
+    family: int
+    power: float
+    shift: float
+    location: Floats
+    scale: Floats
+    first: Floats
+    second: Floats
+    third: Floats
+    fourth: Floats
+
 
 MOST_DIMENSIONS = 4
 """Largest dimension of a target."""

@@ -8,8 +8,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.compiled import helper, kernel
-from thesis_cli.models.proposals import UNIFORM
-from thesis_cli.models.targets import LANES, REGRESSION, TIE, Compiled
+from thesis_cli.models.proposals import LANES, REGRESSION, TIE, UNIFORM, Compiled
 
 _LOG_LARGEST = 600.0  # logarithm of the largest product before its logarithm is taken
 

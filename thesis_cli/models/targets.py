@@ -9,52 +9,29 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
-from thesis_cli.models.proposals import MOST_DIMENSIONS, NORMAL, Normal, Proposal, Uniform, family
-
-REGRESSION, MIXTURE = 0, 1
-"""Kinds of targets that have compiled kernels."""
-
-LANES = 32
-"""Number of points that kernels handle side by side; points of residual 0 pad the data."""
+from thesis_cli.models.proposals import (
+    LANES,
+    MIXTURE,
+    MOST_DIMENSIONS,
+    NORMAL,
+    REGRESSION,
+    TIE,
+    Compiled,
+    Normal,
+    Proposal,
+    Uniform,
+    family,
+)
 
 MOST_SCALES, MOST_RESPONSE = 1e14, 1e150
 """Limits on x w and y in scales of the noise, against rounding errors and overflow."""
-
-TIE = 1e-9
-"""Smallest gain, relative to the bound, that counts: rounding errors decide nothing."""
-
-
-class Compiled(NamedTuple):
-    """A target as the compiled kernels take it.
-
-    Attributes
-    ----------
-    kind : `REGRESSION` or `MIXTURE`.
-    family : `NORMAL` or `UNIFORM`, the proposal.
-    power, shift : o is `power` times the log-ratio of the kind, plus `shift`.
-    location, scale : parameters of the proposal, shape (D,).
-    first, second, third, fourth : of a regression, features in scales of the noise (D, n), Gram
-        matrix (D, D), responses (n,) and largest absolute values (D + 1,); of a mixture, narrowness
-        (K, D), tops (K, D), heights (K,) and an empty array.
-    """
-
-    kind: int
-    family: int
-    power: float
-    shift: float
-    location: Floats
-    scale: Floats
-    first: Floats
-    second: Floats
-    third: Floats
-    fourth: Floats
 
 
 class Target(Protocol):

@@ -1,4 +1,4 @@
-"""An estimated number with its meaning, and its form as text."""
+"""An estimated number with its meaning, its form as text, and normal quantiles for its interval."""
 
 from __future__ import annotations
 
@@ -6,6 +6,21 @@ import math
 from dataclasses import asdict, dataclass, replace
 
 from thesis_cli.base.errors import InputError
+
+
+def normal_quantile(p: float) -> float:
+    """The z with P(Z <= z) = p for a standard normal Z; -inf at 0 and inf at 1. It does without SciPy, whose
+    import takes longer than many runs.
+
+    Raises
+    ------
+    statistics.StatisticsError : p is below 0 or above 1.
+    """
+    from statistics import NormalDist
+
+    if p in (0, 1):
+        return math.inf if p else -math.inf
+    return NormalDist().inv_cdf(p)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 PACKAGE = Path(__file__).resolve().parents[1]
 REPORTING = (
     "reproduction",
-    *("base.compilation", "base.errors", "base.figures", "base.presentation"),
+    *("base.compilation", "base.errors", "base.figures"),
     *("base.pool", "base.progress", "base.provenance", "base.wording"),
     *("commands.core.command", "commands.core.registry"),
 )

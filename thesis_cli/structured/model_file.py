@@ -16,9 +16,8 @@ import numpy as np
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import counted, nearest
-from thesis_cli.models.reading import decode, read_whole, unreadable
 from thesis_cli.models.target_objects import LARGEST
-from thesis_cli.models.tokens import is_number
+from thesis_cli.models.tokens import decode, is_number, read_whole, unreadable
 from thesis_cli.structured import catalogue
 from thesis_cli.structured.noise import kind_of
 from thesis_cli.structured.space import Space

@@ -11,8 +11,7 @@ from scipy.special import logsumexp
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError, ModelTooLarge
-from thesis_cli.base.normal import normal_quantile
-from thesis_cli.perturbation.estimate import Estimate, check_confidence
+from thesis_cli.perturbation.estimate import Estimate, check_confidence, normal_quantile
 from thesis_cli.structured import schedules
 from thesis_cli.structured.meta import Coupled, Draws, Sampler, Truncated
 from thesis_cli.structured.ranges import PotentialRange, log_size, map_range, norm_range, one_vector

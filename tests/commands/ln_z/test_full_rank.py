@@ -12,8 +12,8 @@ from thesis_cli.commands.core.common import confidence_option
 from thesis_cli.commands.core.fields import option
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.ln_z import full_rank
+from thesis_cli.commands.ln_z.estimates import QuantityName, quantity_option
 from thesis_cli.commands.ln_z.full_rank import PILOT_CALLS, PerturbedMaxima, TrickChoice, full_rank_estimates
-from thesis_cli.commands.ln_z.quantity import QuantityName, quantity_option
 from thesis_cli.perturbation.tricks.trick_rows import TRICKS
 
 

@@ -6,31 +6,28 @@ import math
 import pytest
 
 from thesis_cli.base.errors import ModelTooLarge
-from thesis_cli.commands.ln_z.estimates import _text
-from thesis_cli.commands.ln_z.low_rank import Bounds
+from thesis_cli.commands.ln_z.estimates import LnZAnswer, _text
 from thesis_cli.commands.ln_z.portfolio import Known
 from thesis_cli.perturbation.estimate import Estimate, fixed_estimate
 
 REFUSAL = ModelTooLarge("too wide")
 
 
-def fixed(value: float, kind: str, method: str) -> Bounds:
-    return Bounds([fixed_estimate(value, kind, method, "")], 0)
+def fixed(value: float, kind: str, method: str) -> LnZAnswer:
+    return LnZAnswer((fixed_estimate(value, kind, method, ""),))
 
 
-def sampled(value: float, error: float, low: float, high: float, kind: str = "Z unbiased") -> Bounds:
-    return Bounds([Estimate(value, error, low, high, "ln Z", kind, 0.95, 0, "importance", "")], 7)
+def sampled(value: float, error: float, low: float, high: float, kind: str = "Z unbiased") -> LnZAnswer:
+    return LnZAnswer((Estimate(value, error, low, high, "ln Z", kind, 0.95, 0, "importance", ""),), 7)
 
 
 def test_the_best_estimate_comes_first_then_the_tightest_bounds() -> None:
     known = Known()
     known.add("bethe", fixed(10.5, "approximation", "Bethe"))
     known.add("trw", fixed(14.0, "upper bound", "TRW"))
-    known.add(
-        "mini-bucket", Bounds(fixed(12.0, "upper bound", "a").estimates + fixed(9.0, "lower bound", "b").estimates, 0)
-    )
+    known.add("mini-bucket", fixed(9.0, "lower bound", "b").after(fixed(12.0, "upper bound", "a")))
     known.add("importance", sampled(10.0, 0.1, 9.5, 10.4))
-    found = known.portfolio(REFUSAL)
+    found = known.all(REFUSAL)
     assert [e.value for e in found.estimates] == [10.0, 12.0, 9.0, 10.5, 14.0]
     assert found.map_calls == 7
     assert found.meaning.startswith("ln Z is 10 to within 0.1")
@@ -42,7 +39,7 @@ def test_an_approximation_outside_the_bounds_is_not_first() -> None:
     known.add("bethe", fixed(13.0, "approximation", "Bethe"))
     known.add("junction-graph", fixed(11.0, "approximation, not converged", "join graph"))
     known.add("trw", fixed(12.0, "not converged, by 0.1", "TRW"))
-    found = known.portfolio(REFUSAL)
+    found = known.all(REFUSAL)
     assert [e.value for e in found.estimates] == [11.0, 12.0, 13.0]
     assert found.meaning == "join graph is an approximation whose error is not known; ln Z <= 12 for certain"
 
@@ -51,22 +48,22 @@ def test_an_approximation_outside_the_bounds_is_not_first() -> None:
 def test_samples_with_a_large_error_come_after_messages_that_converged(error: float, first: str) -> None:
     known = Known()
     known.add("bethe", fixed(10.0, "approximation", "Bethe"))
-    assert known.portfolio(REFUSAL).meaning == "Bethe is an approximation whose error is not known"
+    assert known.all(REFUSAL).meaning == "Bethe is an approximation whose error is not known"
     known.add("importance", sampled(9.0, error, 5.0, 20.0))
-    assert known.portfolio(REFUSAL).estimates[0].method == first
+    assert known.all(REFUSAL).estimates[0].method == first
 
 
 def test_bounds_alone_are_an_answer_and_nothing_is_none(caplog: pytest.LogCaptureFixture) -> None:
     known = Known()
     with pytest.raises(ModelTooLarge, match="too wide"):
-        known.portfolio(REFUSAL)
+        known.all(REFUSAL)
     with caplog.at_level(logging.INFO, "thesis_cli"):
         known.add("trw", fixed(12.0, "upper bound", "TRW"))
-        assert known.portfolio(REFUSAL).meaning == "ln Z <= 12 for certain"
+        assert known.all(REFUSAL).meaning == "ln Z <= 12 for certain"
         known.add("max-marginal", fixed(8.0, "lower bound", "max-marginal"))
-        known.add("average", Bounds([], 3))
+        known.add("average", LnZAnswer((), 3))
     assert caplog.messages == ["8 <= ln Z <= 12 so far"]
-    assert known.portfolio(REFUSAL).meaning == "8 <= ln Z <= 12 for certain"
+    assert known.all(REFUSAL).meaning == "8 <= ln Z <= 12 for certain"
 
 
 def test_an_estimate_without_a_standard_error_is_shown_with_its_interval() -> None:

@@ -11,12 +11,12 @@ from thesis_cli.inference.elimination.elimination import Elimination
 from thesis_cli.inference.message_passing import belief_kernels
 from thesis_cli.inference.message_passing.belief_propagation import (
     MaxProduct,
-    Schedule,
     bethe_log_partition_function,
     messages_of,
     soft_binary,
     up_and_down,
 )
+from thesis_cli.inference.message_passing.message_arrays import Schedule
 from thesis_cli.inference.pairwise import lifted, pairwise
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 

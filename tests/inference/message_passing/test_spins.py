@@ -12,7 +12,8 @@ from tests.tiers import examples
 from thesis_cli.inference.grid.grid import GridTransfer
 from thesis_cli.inference.message_passing import spin_kernels, trws_kernels
 from thesis_cli.inference.message_passing.belief_propagation import messages_of
-from thesis_cli.inference.message_passing.spins import Climb, Sweep, forests_of, spins_of
+from thesis_cli.inference.message_passing.message_arrays import Climb, Sweep
+from thesis_cli.inference.message_passing.spins import forests_of, spins_of
 from thesis_cli.inference.message_passing.trws import TRWS
 from thesis_cli.inference.pairwise import pairwise
 from thesis_cli.models.factor_graph import Factor, FactorGraph

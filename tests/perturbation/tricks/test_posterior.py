@@ -6,8 +6,7 @@ from scipy import stats
 from scipy.integrate import quad
 
 from thesis_cli.perturbation.tricks.estimators import estimate
-from thesis_cli.perturbation.tricks.posterior import GammaPosterior
-from thesis_cli.perturbation.tricks.tricks import power
+from thesis_cli.perturbation.tricks.tricks import GammaPosterior, power
 
 T = np.random.default_rng(0).standard_exponential(5) / 3
 POSTERIOR = GammaPosterior.from_log_times(np.log(T))

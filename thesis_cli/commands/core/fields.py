@@ -18,8 +18,7 @@ from typing import Any, Literal, Protocol, Union, cast, get_args, get_origin, ge
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_no_url
-from thesis_cli.base.presentation import presentation
-from thesis_cli.base.wording import without_secrets
+from thesis_cli.base.wording import presentation, without_secrets
 
 Names = Literal["", "file", "release", "object", "output"]
 """What a field's text names: nothing, a file to read, a CSV file of a release with its record

@@ -62,13 +62,14 @@ def open_function(source: ModelSource) -> Model:
 
 
 def _open(source: ModelSource, format: str | None, evidence: Sequence[str] | None, probabilities: bool) -> Model:
-    from thesis_cli.models.files import load_model
-    from thesis_cli.models.objects import model_of
-
     if isinstance(source, str | Path):
+        from thesis_cli.models.files import load_model
+
         return load_model(source, format, evidence, probabilities)
     if format:
         raise InputError(f"--format {format} does not go with an object", "it is for files")
+    from thesis_cli.models.objects import model_of
+
     return model_of(source, evidence, probabilities)
 
 

@@ -1,5 +1,6 @@
-"""What commands on ln Z and entropies share: methods and their options, how time is divided among them.
+"""Methods of ln Z and of entropies, and what the commands on them share.
 
-`portfolio.py` is `--method auto`, `low_rank.py` the bounds, `rivals.py` the baselines, `full_rank.py`
-the tricks, `entropies.py` those of `renyi`; `quantity.py` turns ln Z into what was asked for.
+Start with `methods.py`, one row for each method of ln Z. `bounds.py`, `baselines.py` and `full_rank.py` carry them
+out, `portfolio.py` is `--method auto` of `estimate-z`, `estimates.py` holds their answers and the units, and
+`entropies.py` the methods of `renyi`.
 """

@@ -1,19 +1,194 @@
-"""The result of commands that estimate a partition function: its table, its summary, its record."""
+"""Answers about ln Z: what its methods are given and return, the unit of a number, and the result of commands."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
 from thesis_cli.base.columns import Columns
+from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.base.wording import counted
+from thesis_cli.commands.core.fields import option
 from thesis_cli.commands.core.result import Result, presentation
+from thesis_cli.inference.names import SolverName
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from thesis_cli.base.errors import WorkFailed
     from thesis_cli.perturbation.estimate import Estimate
-    from thesis_cli.perturbation.tricks.posterior import GammaPosterior
+    from thesis_cli.perturbation.tricks.trick_rows import TrickChoice
+    from thesis_cli.perturbation.tricks.tricks import GammaPosterior
+
+QuantityName = Literal["lnZ", "log10Z", "Z", "f"]
+"""What is estimated; f is the function f(Z) that a trick estimates without bias."""
+
+IntervalName = Literal["normal", "concentration"]
+
+LN10 = math.log(10)
+
+TIME_LIMIT = 60.0
+"""Seconds for methods that need a limit and are given none."""
+
+
+class TrickRequest(Protocol):
+    """Fields that requests for full-rank estimates share."""
+
+    @property
+    def trick(self) -> TrickChoice | None: ...
+    @property
+    def alpha(self) -> float | None: ...
+    @property
+    def threshold(self) -> float | None: ...
+    @property
+    def samples(self) -> int | None: ...
+    @property
+    def quantity(self) -> QuantityName: ...
+    @property
+    def debias(self) -> bool: ...
+    @property
+    def confidence(self) -> float: ...
+    @property
+    def exact(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class LnZOptions:
+    """Settings that several methods of ln Z share; each method heeds some of them.
+
+    Attributes
+    ----------
+    samples : number M of perturbations or hashes.
+    seed : seed of all random numbers.
+    jobs : threads.
+    memory : bytes.
+    confidence : confidence level of intervals.
+    quantity : quantity of exact and full-rank answers; other methods answer with ln Z.
+    max_configurations : largest number of configurations to enumerate; None leaves it to the method.
+    seconds : time limit of exact algorithms and of WISH; None leaves it to the method.
+    deadline : `time.monotonic()` at which methods of `bound` that heed it return the best so far.
+    solver : MAP solver, as for `map_solver`.
+    alphas : exponents of low-rank bounds, all from the same perturbations.
+    interval, any_alpha : as for `upper_bound`.
+    table_size : most entries of a table, for methods that choose it otherwise.
+    tricks : request whose tricks average full-rank maxima.
+    stream : number of the method's own random stream, which its row of the table sets.
+    """
+
+    samples: int
+    seed: int
+    jobs: int = 1
+    memory: int = DEFAULT_MEMORY
+    confidence: float = 0.95
+    quantity: QuantityName = "lnZ"
+    max_configurations: int | None = None
+    seconds: float | None = None
+    deadline: float | None = None
+    solver: SolverName = "auto"
+    alphas: Sequence[float] = (0.0,)
+    interval: IntervalName = "normal"
+    any_alpha: bool = False
+    table_size: int | None = None
+    tricks: TrickRequest | None = None
+    stream: int = 0
+
+    def noise(self) -> np.random.SeedSequence:
+        """Root of the random stream of the method."""
+        import numpy as np
+
+        return np.random.SeedSequence(self.seed, spawn_key=(self.stream, 0))
+
+
+@dataclass(frozen=True)
+class LnZAnswer:
+    """Estimates of ln Z by one method or by several.
+
+    Attributes
+    ----------
+    estimates : estimates of ln Z, the best or the exact one first.
+    map_calls : number of MAP problems solved.
+    meaning : a sentence on what the estimates prove.
+    copies : number of copies and how sure their maximum is, for `expanded`.
+    posterior : posterior of Z given full-rank maxima.
+    """
+
+    estimates: tuple[Estimate, ...] = ()
+    map_calls: int = 0
+    meaning: str = ""
+    copies: str = ""
+    posterior: GammaPosterior | None = None
+
+    def after(self, exact: LnZAnswer) -> LnZAnswer:
+        """The same answer behind the estimates of an exact one."""
+        return replace(self, estimates=exact.estimates + self.estimates)
+
+    def in_unit(self, quantity: QuantityName) -> LnZAnswer:
+        """The same answer with its estimates of ln Z in the unit of the quantity."""
+        return replace(self, estimates=tuple(in_unit(e, quantity) for e in self.estimates))
+
+
+def quantity_option(**about: Any) -> Any:
+    """What to estimate; its type is `QuantityName`."""
+    return option("lnZ", "Quantity to estimate; f is the trick's own f(Z), which it estimates without bias.", **about)
+
+
+class ExactAnswer(NamedTuple):
+    """An answer without samples.
+
+    Attributes
+    ----------
+    log_z : ln Z.
+    method : how it was found.
+    error : absolute error of ln Z, where it is known to matter.
+    kind : `exact`, or what else to call the value.
+    """
+
+    log_z: float
+    method: str
+    error: float = 0.0
+    kind: str = "exact"
+
+    def estimate(self, quantity: QuantityName) -> Estimate:
+        """The answer in the form of an estimate; ln Z where the quantity is f."""
+        from thesis_cli.perturbation.estimate import exact_estimate
+
+        found = exact_estimate(self.log_z, "Z" if quantity == "Z" else "lnZ", self.method)
+        error = self.error * (found.value if quantity == "Z" else 1.0)
+        low, high = found.value - error, found.value + error
+        return in_unit(replace(found, standard_error=error, low=low, high=high, kind=self.kind), quantity)
+
+
+def unknown(error: WorkFailed, quantity: QuantityName) -> Estimate:
+    """The row of an exact answer that could not be had, with the reason as its kind."""
+    from thesis_cli.perturbation.estimate import Estimate
+
+    nan, name = math.nan, {"Z": "Z", "log10Z": "log10 Z"}.get(quantity, "ln Z")
+    return Estimate(nan, nan, nan, nan, name, f"not known ({error})", 1.0, 0, "quadrature", "Thesis section 2.2")
+
+
+def in_unit(estimate: Estimate, quantity: QuantityName) -> Estimate:
+    """An estimate of ln Z in the unit of the quantity; other estimates as they are."""
+    if estimate.target != "ln Z":
+        return estimate
+    return {"log10Z": estimate.in_log10, "Z": estimate.of_z}.get(quantity, lambda: estimate)()
+
+
+def log_z_of(estimate: Estimate) -> float:
+    """ln Z of an estimate of ln Z, log10 Z or Z.
+
+    Raises
+    ------
+    ValueError : the estimate is of another quantity.
+    """
+    if estimate.target == "ln Z":
+        return estimate.value
+    if estimate.target == "log10 Z":
+        return estimate.value * LN10
+    if estimate.target == "Z":
+        return math.log(estimate.value) + estimate.exponent10 * LN10 if estimate.value > 0 else -math.inf
+    raise ValueError(estimate.target)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.commands.core.fields import given, option
-from thesis_cli.commands.ln_z.quantity import QuantityName, in_unit
+from thesis_cli.commands.ln_z.estimates import LnZAnswer, LnZOptions, TrickRequest, in_unit
 from thesis_cli.perturbation.tricks.trick_rows import TRICKS, TrickName, make_trick
 from thesis_cli.perturbation.tricks.trick_rows import TrickChoice as TrickChoice
 
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
     import numpy as np
 
     from thesis_cli.base.arrays import Floats
-    from thesis_cli.base.progress import Tick
+    from thesis_cli.base.progress import Progress, Tick
+    from thesis_cli.models.factor_graph import Model
     from thesis_cli.perturbation.estimate import Estimate
-    from thesis_cli.perturbation.tricks.posterior import GammaPosterior
+    from thesis_cli.perturbation.tricks.tricks import GammaPosterior
 
 SAMPLES = 100
 
@@ -77,27 +79,6 @@ def samples_option(**about: Any) -> Any:
 def debias_option(**about: Any) -> Any:
     """Whether to remove known bias; its type is `bool`."""
     return option(True, "Remove the bias where it is known exactly.", **about)
-
-
-class TrickRequest(Protocol):
-    """The fields that requests for full-rank estimates share."""
-
-    @property
-    def trick(self) -> TrickChoice | None: ...
-    @property
-    def alpha(self) -> float | None: ...
-    @property
-    def threshold(self) -> float | None: ...
-    @property
-    def samples(self) -> int | None: ...
-    @property
-    def quantity(self) -> QuantityName: ...
-    @property
-    def debias(self) -> bool: ...
-    @property
-    def confidence(self) -> float: ...
-    @property
-    def exact(self) -> bool: ...
 
 
 OF_SAMPLES = ("trick", "alpha", "threshold", "debias", "confidence")
@@ -169,6 +150,42 @@ class PerturbedMaxima(ABC):
         return float(self.draw(PILOT_CALLS, self._pilot_seed, None).mean())
 
 
+class ModelMaxima(PerturbedMaxima):
+    """Perturbed maxima of a model whose configurations are enumerated."""
+
+    def __init__(self, model: Model, seed: int, jobs: int, max_configurations: int | None) -> None:
+        super().__init__(seed)
+        self._model, self._jobs, self._most = model, jobs, max_configurations
+        self._highest = math.nan
+
+    def draw(self, count: int, seed: np.random.SeedSequence, tick: Tick | None) -> Floats:
+        from thesis_cli.perturbation.tricks.full_rank import perturbed_maxima
+
+        limit = {} if self._most is None else {"max_configurations": self._most}
+        found = perturbed_maxima(self._model, count, seed, jobs=self._jobs, progress=tick, **limit)
+        self._highest = found.highest
+        return found.values
+
+    def log_scale(self) -> float:
+        """max phi <= ln Z, which every draw finds."""
+        return self._highest
+
+
+def full_rank(model: Model, options: LnZOptions, progress: Progress) -> LnZAnswer:
+    """Estimates by noise on every configuration, and the posterior of Z.
+
+    Raises
+    ------
+    ModelTooLarge : there are more configurations than the options allow.
+    NoConfiguration : no configuration is possible.
+    """
+    assert options.tricks is not None
+    maxima = ModelMaxima(model, options.seed, options.jobs, options.max_configurations)
+    with progress(model.size * options.samples, "clocks") as tick:
+        estimates, posterior = full_rank_estimates(options.tricks, maxima, tick)
+    return LnZAnswer(estimates, posterior=posterior)
+
+
 def full_rank_estimates(
     request: TrickRequest, maxima: PerturbedMaxima, tick: Tick
 ) -> tuple[tuple[Estimate, ...], GammaPosterior]:
@@ -176,7 +193,7 @@ def full_rank_estimates(
     import numpy as np
 
     from thesis_cli.perturbation.tricks.estimators import estimate
-    from thesis_cli.perturbation.tricks.posterior import GammaPosterior
+    from thesis_cli.perturbation.tricks.tricks import GammaPosterior
 
     samples = samples_of(request)
     values = maxima.values(samples, tick)

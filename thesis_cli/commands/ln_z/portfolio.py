@@ -1,4 +1,4 @@
-"""The best that can be said about ln Z within a time limit: exact, or estimates and bounds.
+"""`--method auto` of `estimate-z`: the exact ln Z within a time limit, or estimates and bounds.
 
 Exact algorithms and approximations run side by side, each in a process of its own
 (`base/children.py`), and an exact answer ends the others.
@@ -10,13 +10,14 @@ import logging
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from thesis_cli.base.children import Attempt, Failed, attempts
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
 from thesis_cli.base.progress import Progress, silent
-from thesis_cli.commands.ln_z.low_rank import METHODS, BoundName, BoundOptions, Bounds, Side, bounds
+from thesis_cli.commands.ln_z.estimates import LnZAnswer, LnZOptions
+from thesis_cli.commands.ln_z.methods import METHODS, answer
 
 if TYPE_CHECKING:
     from thesis_cli.models.factor_graph import FactorGraph
@@ -24,20 +25,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("thesis_cli")
 
-TIME_LIMIT = 60.0
-"""Seconds, unless others are asked for."""
-
-SHARES: dict[BoundName, float] = {
-    "bethe": 0.1,
-    "mini-bucket": 0.2,
-    "trw": 0.1,
-    "junction-graph": 0.15,
-    "average": 0.1,
-    "unary": 0.1,
-    "importance": 1.0,
+SHARES = {
+    name: row.share.most
+    for name, row in sorted(METHODS.items(), key=lambda item: item[1].share or (0, 0.0))
+    if row.share is not None
 }
-"""Approximations in the order of their start, and the largest share of the time of each; the last
-takes what is left."""
+"""Approximations in the order of their start, and the largest share of the time of each."""
 
 LEAST = 5.0
 """Seconds that each may take even if its share is less."""
@@ -49,25 +42,9 @@ TRUSTED = 1.0
 """Standard error of ln Z, in nats, up to which an estimate by sampling is believed."""
 
 
-@dataclass(frozen=True)
-class Portfolio:
-    """What was found about ln Z.
-
-    Attributes
-    ----------
-    estimates : of ln Z, best first.
-    meaning : what to believe of them, in a sentence.
-    map_calls : number of MAP problems that were solved.
-    """
-
-    estimates: tuple[Estimate, ...] = ()
-    meaning: str = ""
-    map_calls: int = 0
-
-
 def portfolio(
-    graph: FactorGraph, options: BoundOptions, seconds: float, max_configurations: int, progress: Progress = silent
-) -> Portfolio:
+    graph: FactorGraph, options: LnZOptions, seconds: float, max_configurations: int, progress: Progress = silent
+) -> LnZAnswer:
     """The exact ln Z if it is found in time, otherwise estimates and bounds.
 
     Parameters
@@ -96,26 +73,26 @@ def portfolio(
     known = Known()
     with progress(math.ceil(seconds), "s") as tick:
         asked = _in_order(plan.attempts, approximate)
-        for attempt, answer in attempts(asked, seconds, options.jobs, tick):
-            if isinstance(answer, Failed):
-                if isinstance(answer.error, NoConfiguration):
-                    raise answer.error
-                logger.debug("%s: %s", attempt.name, answer.error)
-            elif not isinstance(answer, Bounds):
-                return _exact(*answer)
-            elif answer.estimates[0].kind == "exact":
-                return Portfolio(tuple(answer.estimates))
+        for attempt, found in attempts(asked, seconds, options.jobs, tick):
+            if isinstance(found, Failed):
+                if isinstance(found.error, NoConfiguration):
+                    raise found.error
+                logger.debug("%s: %s", attempt.name, found.error)
+            elif not isinstance(found, LnZAnswer):
+                return _exact(*found)
+            elif found.estimates[0].kind == "exact":
+                return LnZAnswer(found.estimates)
             else:
-                known.add(cast(BoundName, attempt.name), answer)
-    return known.portfolio(plan.refusal)
+                known.add(attempt.name, found)
+    return known.all(plan.refusal)
 
 
-def _exact(log_z: float, method: str) -> Portfolio:
+def _exact(log_z: float, method: str) -> LnZAnswer:
     from thesis_cli.perturbation.estimate import exact_estimate
 
     if log_z == -math.inf:
         raise NoConfiguration()
-    return Portfolio((exact_estimate(log_z, "lnZ", method),))
+    return LnZAnswer((exact_estimate(log_z, "lnZ", method),))
 
 
 def _in_order(exact: Sequence[Attempt], approximate: Sequence[Attempt]) -> list[Attempt]:
@@ -123,40 +100,40 @@ def _in_order(exact: Sequence[Attempt], approximate: Sequence[Attempt]) -> list[
     return [*approximate[:1], *exact, *approximate[1:]]
 
 
-def _approximate(deadline: float, name: BoundName, graph: FactorGraph, options: BoundOptions) -> Iterator[Bounds]:
-    """Bounds by one method: by more and more perturbations, if it takes any."""
+def _approximate(deadline: float, name: str, graph: FactorGraph, options: LnZOptions) -> Iterator[LnZAnswer]:
+    """Answers of one method: by more and more perturbations, if it takes any."""
     from thesis_cli.inference.choose import map_solver
 
     options = replace(options, jobs=1, deadline=deadline)
-    if not METHODS[name].sampled:
-        yield bounds(graph, name, options)
+    if "samples" not in METHODS[name].heeds:
+        yield answer(name, graph, options)
         return
-    if name == "unary":  # an upper bound only by exact maxima
+    if METHODS[name].guarantee == "upper bound":  # only by exact maxima
         map_solver(graph, memory=options.memory, exact=True)
     samples, took = FIRST_SAMPLES, 0.0
     while time.monotonic() + 4 * took < deadline:
         began = time.monotonic()
-        yield bounds(graph, name, replace(options, samples=samples))
+        yield answer(name, graph, replace(options, samples=samples))
         samples, took = 4 * samples, time.monotonic() - began
 
 
 class Known:
-    """What the methods have found so far about ln Z."""
+    """Answers of the methods so far."""
 
     def __init__(self) -> None:
-        self._found: dict[BoundName, Bounds] = {}
+        self._found: dict[str, LnZAnswer] = {}
         self._width = math.inf
 
-    def add(self, name: BoundName, found: Bounds) -> None:
-        """Take what a method found, instead of what it found before; say so if much is gained."""
+    def add(self, name: str, found: LnZAnswer) -> None:
+        """Replace a method's answer by a new one; a message follows if the bounds are much closer."""
         self._found[name] = found
         low, high = self._ends()
         if high.value - low.value < 0.9 * self._width:
             self._width = high.value - low.value
             logger.info("%.6g <= ln Z <= %.6g so far", low.value, high.value)
 
-    def portfolio(self, refusal: ModelTooLarge) -> Portfolio:
-        """All estimates, best first, and what to believe.
+    def all(self, refusal: ModelTooLarge) -> LnZAnswer:
+        """All estimates, best first, and their meaning.
 
         Raises
         ------
@@ -173,7 +150,7 @@ class Known:
         best = [e for _, e in inner]
         found = (*best[:1], *upper[:1], *lower[:1], *best[1:], *upper[1:], *lower[1:])
         calls = sum(one.map_calls for one in self._found.values())
-        return Portfolio(found, _meaning(inner[0][1] if inner else None, low, high), calls)
+        return LnZAnswer(found, calls, _meaning(inner[0][1] if inner else None, low, high))
 
     def _ends(self) -> tuple[_End, _End]:
         """The tightest bounds from below and from above; infinite if there is none."""
@@ -196,26 +173,24 @@ class _End(NamedTuple):
     sure: bool = True
 
 
-def side_of(name: BoundName, estimate: Estimate) -> Side:
-    """Which side of ln Z an estimate is on, by its method or, if that has several, its kind."""
-    if (side := METHODS[name].side) in ("upper", "lower"):
-        return side
-    return "upper" if "upper bound" in estimate.kind else "lower" if "lower bound" in estimate.kind else "neither"
+def side_of(name: str, estimate: Estimate) -> Literal["upper", "lower", "neither"]:
+    """Side of ln Z that an estimate is on, by its method's guarantee or, if that is another one, its kind."""
+    told = METHODS[name].guarantee
+    said = told if told in ("upper bound", "lower bound") else estimate.kind
+    return "upper" if "upper bound" in said else "lower" if "lower bound" in said else "neither"
 
 
-def _doubt(name: BoundName, e: Estimate, low: float, high: float) -> tuple[bool, int]:
-    """How little an estimate is to be believed: whether it is outside the bounds; then samples with
-    a small error, messages that converged, other samples, other messages.
+def _doubt(name: str, e: Estimate, low: float, high: float) -> tuple[bool, bool, int]:
+    """Doubt about an estimate: whether it is outside the bounds, whether its error is large or its messages did not
+    converge, and how early its method starts.
     """
-    sampled = e.confidence < 1
-    order = ("importance", "junction-graph", "bethe")
-    rank = order.index(name) if name in order else len(order)
-    doubtful = e.standard_error > TRUSTED if sampled else "not converged" in e.kind
-    return not low <= e.value <= high, rank + len(order) * doubtful
+    share = METHODS[name].share
+    doubtful = e.standard_error > TRUSTED if e.confidence < 1 else "not converged" in e.kind
+    return not low <= e.value <= high, doubtful, -share.turn if share else 0
 
 
 def _meaning(best: Estimate | None, low: _End, high: _End) -> str:
-    """What to believe."""
+    """A sentence on what the best estimate and the bounds prove."""
     if best is None:
         said = ""
     elif best.confidence == 1:

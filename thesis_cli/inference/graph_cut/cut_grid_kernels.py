@@ -14,7 +14,7 @@ from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.compiled import ZERO, helper, kernel
 
 if TYPE_CHECKING:
-    from thesis_cli.inference.graph_cut.maximum_flow import Grid, Sheet, Shorts, Words
+    from thesis_cli.inference.graph_cut.flow_arrays import Grid, Sheet, Shorts, Words
 
 NEVER: Any = np.int64(2**30)
 """Distance of a site from which the sink cannot be reached."""

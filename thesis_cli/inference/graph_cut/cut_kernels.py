@@ -10,7 +10,7 @@ from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.compiled import helper, kernel
 
 if TYPE_CHECKING:
-    from thesis_cli.inference.graph_cut.maximum_flow import Arcs, Forest
+    from thesis_cli.inference.graph_cut.flow_arrays import Arcs, Forest
 
 SOURCE, SINK = 1, 2
 """Trees; 0 is neither."""

@@ -11,7 +11,8 @@ from thesis_cli.base.errors import ModelTooLarge, UnsuitableModel
 from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
 from thesis_cli.inference.grid.layout import layout
 from thesis_cli.inference.message_passing.belief_propagation import over_rows, soft_binary
-from thesis_cli.inference.message_passing.spins import Climb, forests_of, spins_of
+from thesis_cli.inference.message_passing.message_arrays import Climb
+from thesis_cli.inference.message_passing.spins import forests_of, spins_of
 from thesis_cli.inference.pairwise import pairwise
 from thesis_cli.inference.solver import Guarantee, MapSolver
 from thesis_cli.models.factor_graph import FactorGraph

@@ -10,7 +10,7 @@ from thesis_cli.base.arrays import Floats, Ints, Words
 from thesis_cli.base.compiled import ZERO, helper, kernel
 
 if TYPE_CHECKING:
-    from thesis_cli.inference.message_passing.belief_propagation import Decoded, Messages, Schedule
+    from thesis_cli.inference.message_passing.message_arrays import Decoded, Messages, Schedule
 
 WEYL, MIX_1, MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 ALL: Any = np.int64(-1)

@@ -5,80 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.parallel import Threads
+from thesis_cli.inference.message_passing.message_arrays import Decoded, Messages, Schedule
 from thesis_cli.inference.pairwise import Pairwise, lifted, pairwise
 from thesis_cli.inference.solver import Guarantee
 from thesis_cli.models.factor_graph import FactorGraph
 
 SPREAD = 0.01
 """Spread of the initial log-messages of sum-product, in nats."""
-
-
-class Messages(NamedTuple):
-    """Layout of the messages of a pairwise model in flat arrays, as one argument of compiled
-    kernels.
-
-    Edge e = (i, j), i < j, has two messages: 2e from i to j and 2e + 1 from j to i, so d ^ 1 is the
-    reverse of d.
-
-    Attributes
-    ----------
-    offsets : index of the first state of each variable, shape (n + 1,).
-    source, target : variables that message d comes from and goes to, shape (2E,).
-    starts : index of the first entry of message d, which has one for each state of its target,
-        shape (2E + 1,).
-    tables : log-potentials of the edge of each message with axes (target, source), shape (sum of 2
-        k_i k_j,).
-    table_starts : index of the first entry of the table of message d, shape (2E,).
-    first : the messages into variable v are incoming[first[v]:first[v + 1]], shape (n + 1,).
-    incoming : messages by target, those from lower variables before those from higher ones, shape
-        (2E,).
-    """
-
-    offsets: Ints
-    source: Ints
-    target: Ints
-    starts: Ints
-    tables: Floats
-    table_starts: Ints
-    first: Ints
-    incoming: Ints
-
-
-class Schedule(NamedTuple):
-    """How messages are updated.
-
-    Attributes
-    ----------
-    damping : share of the old log-message that is kept, in [0, 1).
-    tolerance : sweeps end when none changes a log-belief, whose maximum is 0, by this much, in
-        nats.
-    max_sweeps : largest number of sweeps.
-    """
-
-    damping: float
-    tolerance: float
-    max_sweeps: int
-
-
-class Decoded(NamedTuple):
-    """Results of max-product for each row of a batch.
-
-    Attributes
-    ----------
-    states : configurations, shape (batch, n).
-    converged : whether the beliefs converged, shape (batch,).
-    sweeps : number of sweeps, shape (batch,).
-    """
-
-    states: Ints
-    converged: Bools
-    sweeps: Ints
 
 
 def messages_of(form: Pairwise) -> Messages:

@@ -9,11 +9,10 @@ import numpy as np
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.compiled import ONE, helper, kernel
 from thesis_cli.inference.message_passing.belief_kernels import MIX_1, MIX_2, S27, S30, S31, S32, WEYL
-from thesis_cli.inference.message_passing.spins import Climb, Sweep
+from thesis_cli.inference.message_passing.message_arrays import Climb, Sweep
 
 if TYPE_CHECKING:
-    from thesis_cli.inference.message_passing.spins import Forests, Spins
-    from thesis_cli.inference.message_passing.trws import Bounded, Limits
+    from thesis_cli.inference.message_passing.message_arrays import Bounded, Forests, Spins, StoppingRule
 
 FEW = 4
 """Forests over which a configuration that is offered ascends."""
@@ -349,7 +348,7 @@ def iterate(
 
 
 @kernel()
-def spin_trws(m: Spins, forests: Forests, h: Floats, constants: Floats, limits: Limits, found: Bounded) -> None:
+def spin_trws(m: Spins, forests: Forests, h: Floats, constants: Floats, limits: StoppingRule, found: Bounded) -> None:
     """TRW-S for each row of fields, shape (batch, n); fills `found`, places in place of variables.
 
     After each `patience` iterations come as many rounds of search, the first after one round

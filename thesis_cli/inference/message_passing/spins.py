@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.inference.message_passing.message_arrays import Forests, Spins
 from thesis_cli.inference.pairwise import Pairwise
 
 BLOCK = 2**16
@@ -14,99 +15,6 @@ BLOCK = 2**16
 
 FEWEST, MOST, PLACES = 4, 24, 2_400_000
 """Least and most forests that a search uses, and about how many places they have together."""
-
-
-class Spins(NamedTuple):
-    """phi(s) = constant + sum_v h_v s_v + sum_e J_e s_u s_v, with s in {-1, +1}, in flat arrays.
-
-    Places are positions in an order of the variables that keeps that of the model along each edge:
-    by the length of the longest ascending path to a variable. Neighbours in this order are rarely
-    linked, so that a processor works on several at a time.
-
-    Attributes
-    ----------
-    variables : variable at each place, shape (n,).
-    first : the edges from place v to later ones are first[v] to first[v + 1], shape (n + 1,).
-    later : later end of each edge, shape (E,).
-    earlier : earlier end of each edge, shape (E,).
-    couplings : J, shape (E,).
-    last : the edges from place v to earlier ones are back[last[v]:last[v + 1]], shape (n + 1,).
-    back : edges by their later end, shape (E,).
-    share : 1 / number of monotonic chains through each place, shape (n,).
-    begun : share of those of them that begin there, shape (n,).
-    near_first : the neighbours of place v are near[near_first[v]:near_first[v + 1]], shape (n + 1,).
-    near, near_couplings : neighbours and the couplings to them, shape (2E,).
-    reach : sum of the absolute couplings of each place, shape (n,).
-    """
-
-    variables: Ints
-    first: Ints
-    later: Ints
-    earlier: Ints
-    couplings: Floats
-    last: Ints
-    back: Ints
-    share: Floats
-    begun: Floats
-    near_first: Ints
-    near: Ints
-    near_couplings: Floats
-    reach: Floats
-
-
-class Forests(NamedTuple):
-    """Sets of places whose edges among themselves form a forest.
-
-    Attributes
-    ----------
-    first : the places of forest k are members[first[k]:first[k + 1]], parents first, shape
-        (count + 1,).
-    members : places.
-    parents : position of the parent of each within the forest, its own for a root.
-    links : coupling to the parent, 0 for a root.
-    """
-
-    first: Ints
-    members: Ints
-    parents: Ints
-    links: Floats
-
-
-class Sweep(NamedTuple):
-    """Messages, each of one number: times the spin of its target, it is the log-message less its
-    mean.
-
-    Attributes
-    ----------
-    up, down : messages to later and to earlier places, shape (E,).
-    low, high : sums of the messages into each place from earlier and from later ones, shape (n,).
-    states : the configuration decoded last, spins -1 and 1, shape (n,).
-    """
-
-    up: Floats
-    down: Floats
-    low: Floats
-    high: Floats
-    states: Floats
-
-
-class Climb(NamedTuple):
-    """A configuration and the best one, each with its fields, in the course of a search.
-
-    Attributes
-    ----------
-    states, best : spins -1 and 1, shape (n,).
-    around, best_around : field of each spin and what its neighbours add, shape (n,).
-    beliefs, spins, queue : working memory, shape (n,).
-    """
-
-    states: Floats
-    around: Floats
-    best: Floats
-    best_around: Floats
-    beliefs: Floats
-    spins: Floats
-    queue: Ints
 
 
 class Fields(NamedTuple):

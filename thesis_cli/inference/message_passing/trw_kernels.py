@@ -23,7 +23,7 @@ from thesis_cli.inference.message_passing.belief_kernels import (
 from thesis_cli.inference.message_passing.trws_kernels import upward
 
 if TYPE_CHECKING:
-    from thesis_cli.inference.message_passing.belief_propagation import Messages
+    from thesis_cli.inference.message_passing.message_arrays import Messages
 
 
 @helper()

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.inference.message_passing.belief_propagation import (
-    Messages,
     messages_of,
     over_rows,
     perturbed_values,
     soft_binary,
 )
-from thesis_cli.inference.message_passing.spins import Fields, Forests, Spins, forests_of, spins_of
+from thesis_cli.inference.message_passing.message_arrays import Bounded, Forests, Messages, Spins, StoppingRule
+from thesis_cli.inference.message_passing.spins import Fields, forests_of, spins_of
 from thesis_cli.inference.pairwise import Pairwise, lifted, pairwise
 from thesis_cli.inference.solver import Guarantee
 from thesis_cli.models.factor_graph import FactorGraph
@@ -26,30 +24,6 @@ as long as what is done once a pair."""
 SECONDS_A_SPIN = 4e-8
 """Time of an iteration and a round of search for each variable and pair of a binary model, as
 measured."""
-
-
-class Limits(NamedTuple):
-    """When the iterations of a row end; as for `TRWS`."""
-
-    tolerance: float
-    progress: float
-    patience: int
-    max_iterations: int
-
-
-class Bounded(NamedTuple):
-    """Results of TRW-S for each row of a batch.
-
-    Attributes
-    ----------
-    states : configurations, shape (batch, n).
-    bounds : upper bounds on the maxima, shape (batch,).
-    iterations : number of iterations, shape (batch,).
-    """
-
-    states: Ints
-    bounds: Floats
-    iterations: Ints
 
 
 class TRWS:
@@ -103,7 +77,7 @@ class TRWS:
         self._form = pairwise(lifted(graph))
         self._model = _soft(self._form) if soft_binary(self._form) else messages_of(self._form)
         self._tolerance = float(tolerance)
-        self._limits = Limits(self._tolerance, float(progress), patience, max_iterations)
+        self._limits = StoppingRule(self._tolerance, float(progress), patience, max_iterations)
         self._jobs = jobs
         self.certified: Bools = np.empty(0, np.bool_)
         self.iterations: Ints = np.empty(0, np.int64)

@@ -11,8 +11,7 @@ from thesis_cli.base.compiled import helper, kernel
 from thesis_cli.inference.message_passing.belief_kernels import ALL, hear, rescale
 
 if TYPE_CHECKING:
-    from thesis_cli.inference.message_passing.belief_propagation import Messages
-    from thesis_cli.inference.message_passing.trws import Bounded, Limits
+    from thesis_cli.inference.message_passing.message_arrays import Bounded, Messages, StoppingRule
 
 FRUITLESS = 20
 """Number of consecutive forests without a noticeable gain after which an ascent may end."""
@@ -246,7 +245,7 @@ def ascend(
 
 
 @kernel()
-def trws(m: Messages, constant: float, given: int, unary: Floats, limits: Limits, found: Bounded) -> None:
+def trws(m: Messages, constant: float, given: int, unary: Floats, limits: StoppingRule, found: Bounded) -> None:
     """TRW-S for each row of `unary`, shape (batch, states); fills `found`.
 
     Variables from `given` on stand for factors.

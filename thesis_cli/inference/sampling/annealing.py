@@ -12,9 +12,9 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError, WorkFailed
-from thesis_cli.base.log_sums import log_sum_exp
 from thesis_cli.base.parallel import Threads
 from thesis_cli.base.progress import Tick
+from thesis_cli.base.rounding import log_sum_exp
 from thesis_cli.inference.sampling.gibbs import GibbsPath
 from thesis_cli.models.factor_graph import FactorGraph
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from thesis_cli.base.progress import Tick
 from thesis_cli.inference.choose import map_solver
 from thesis_cli.inference.flat_tables import starts
 from thesis_cli.inference.message_passing.trw import maximum_spanning_forest, uniform_spanning_trees
+from thesis_cli.inference.names import EntropyName, StepName
 from thesis_cli.inference.pairwise import Pairwise, pairwise
 from thesis_cli.inference.solver import Guarantee
 from thesis_cli.models.factor_graph import Factor, FactorGraph
@@ -107,9 +107,6 @@ class Objective:
 def _pairs(ends: Ints) -> list[tuple[int, int]]:
     return list(itertools.pairwise(ends.tolist()))
 
-
-EntropyName = Literal["trw", "bethe"]
-StepName = Literal["corrective", "pairwise", "plain"]
 
 EVERY, INNER = 10, 60
 """MAP problems between two corrections, and most iterations of L-BFGS-B in each. Between them steps

@@ -9,8 +9,8 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.compiled import ZERO, helper, kernel
+from thesis_cli.models.proposals import Compiled
 from thesis_cli.models.target_kernels import bound, log_ratio, quantile, split_dimension
-from thesis_cli.models.targets import Compiled
 from thesis_cli.perturbation.a_star.boxes import HALF_STEP, LEAST, NARROWEST, SLACK, WASTE
 
 Tree = tuple[Floats, Floats, Floats, Floats, Ints, Ints, Ints, Ints]

@@ -21,9 +21,8 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.normal import normal_quantile
 from thesis_cli.base.rounding import sample_deviation
-from thesis_cli.perturbation.estimate import Estimate, check_confidence
+from thesis_cli.perturbation.estimate import Estimate, check_confidence, normal_quantile
 from thesis_cli.perturbation.low_rank.low_rank import LowRankMaxima
 from thesis_cli.perturbation.noise import log_moment_rate
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.normal import normal_quantile
-from thesis_cli.perturbation.estimate import Estimate, check_confidence, from_logs
+from thesis_cli.perturbation.estimate import Estimate, check_confidence, from_logs, normal_quantile
 from thesis_cli.perturbation.tricks.tricks import Trick
 
 TARGETS = ("lnZ", "Z", "f")

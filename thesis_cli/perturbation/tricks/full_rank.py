@@ -14,7 +14,7 @@ from thesis_cli.base.parallel import Threads
 from thesis_cli.base.progress import Tick
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration
 from thesis_cli.models.factor_graph import Model
-from thesis_cli.perturbation.groups import rounds, streams
+from thesis_cli.perturbation.noise import rounds, streams
 
 CLOCKS = 2**25
 """Most draws in one call of the kernel, a tenth of a second; Ctrl-C takes effect between calls."""

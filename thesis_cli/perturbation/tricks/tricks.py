@@ -1,10 +1,14 @@
-r"""The Gumbel trick and its relatives (Thesis sections 2.2.2 and 2.2.3, Table 2.1; errata T2.1).
+"""The Gumbel trick and its relatives (Thesis sections 2.2.2 and 2.2.3, Table 2.1; errata T2.1).
 
 The first of the exponential clocks with rates exp(phi(x)) rings at T ~ Exp(Z), and T = e^-c
 exp(-max_x {phi(x) + gamma(x)}), gamma ~ Gumbel(-c) (eqs. 2.1, 2.3, 2.4 as corrected). A trick
 averages g(T), whose mean is f(Z), and applies f^-1. All tricks can use the same MAP values.
 
 Each trick averages in a space of its own, computed from ln T, in which nothing overflows.
+
+The errors of the Gumbel and Exponential estimators from M samples (Thesis A.1, as corrected) and the
+Bayesian posterior of Z (section 2.2.4) follow the tricks. Bias and variance of Z^ are in units of Z
+and Z^2, those of ln Z^ absolute.
 """
 
 from __future__ import annotations
@@ -15,15 +19,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import betaincinv, gammaln
+from scipy.special import betaincinv, digamma, gammaincinv, gammaln, polygamma, zeta
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.log_sums import log_sum_exp
-from thesis_cli.perturbation.tricks import mse
-from thesis_cli.perturbation.tricks.posterior import GammaPosterior
-from thesis_cli.perturbation.tricks.trick_rows import LEAST_ALPHA, MOST_ALPHA
-from thesis_cli.perturbation.tricks.trick_rows import TAIL_OPTIMUM as TAIL_OPTIMUM
+from thesis_cli.base.rounding import log_sum_exp
+from thesis_cli.perturbation.tricks.parameters import FRECHET, LEAST_ALPHA, MOST_ALPHA, WEIBULL
 
 Function = Callable[[Any], Any]
 """A function of floats or of arrays, elementwise."""
@@ -124,8 +125,8 @@ def gumbel() -> Trick:
         target="ln Z",
         source="Thesis eq. 2.1'",
         linear=True,
-        log_z_error=mse.gumbel_log_z,
-        z_error=mse.gumbel_z,
+        log_z_error=gumbel_log_z_error,
+        z_error=gumbel_z_error,
     )
 
 
@@ -137,7 +138,7 @@ def power(alpha: float) -> Trick:
     InputError : alpha is 0 (the limit is the Gumbel trick) or too close to 0, -1 or less, or above
         10.
     """
-    if not (-1 < alpha <= -LEAST_ALPHA or LEAST_ALPHA <= alpha <= MOST_ALPHA):
+    if not (FRECHET.allows(alpha) or WEIBULL.allows(alpha)):
         raise InputError(
             f"alpha is {alpha:g}",
             f"it must be from {LEAST_ALPHA:g} to {MOST_ALPHA:g} (weibull) or above -1 and at most -{LEAST_ALPHA:g} "
@@ -174,8 +175,8 @@ def power(alpha: float) -> Trick:
         name="exponential",
         label="exponential",
         target="1/Z",
-        log_z_error=mse.exponential_log_z,
-        z_error=mse.exponential_z,
+        log_z_error=exponential_log_z_error,
+        z_error=exponential_z_error,
         interval=_gamma_interval,
     )
 
@@ -307,3 +308,93 @@ def _log_expm1_exp(log_t: Floats) -> Floats:
     small = log_t < -37
     safe = np.where(small, 1.0, t)
     return np.where(small, log_t, safe + np.log(-np.expm1(-safe)))
+
+
+def gumbel_z_error(m: Floats) -> tuple[Floats, Floats]:
+    """Bias (inf at M = 1) and variance (inf at M <= 2) of Z^ = exp(mean of MAP values) (A.1.1)."""
+    with np.errstate(all="ignore"):
+        first = m * _log_gamma(1 / m)
+        excess = m * (_log_gamma(2 / m) - 2 * _log_gamma(1 / m))
+        bias = np.where(m > 1, np.expm1(first), np.inf)
+        variance = np.where(m > 2, np.exp(2 * first) * np.expm1(excess), np.inf)
+    return bias, variance
+
+
+def _log_gamma(x: Floats) -> Floats:
+    """ln Gamma(1 - x) - c x, by its series where the difference loses digits."""
+    k = np.arange(2, 10)
+    series = (zeta(k) / k * np.power.outer(x, k)).sum(axis=-1)
+    return np.where(x < 0.02, series, gammaln(1 - x) - np.euler_gamma * x)
+
+
+def exponential_z_error(m: Floats) -> tuple[Floats, Floats]:
+    """Bias and variance of Z^ = 1 / mean of T; inf for M = 1, variance inf for M = 2 (A.1.1)."""
+    with np.errstate(all="ignore"):
+        bias = np.where(m > 1, 1 / (m - 1), np.inf)
+        variance = np.where(m > 2, m**2 / ((m - 1) ** 2 * (m - 2)), np.inf)
+    return bias, variance
+
+
+def gumbel_log_z_error(m: Floats) -> tuple[Floats, Floats]:
+    """Bias and variance of the mean of the MAP values (A.1.2)."""
+    return np.zeros_like(m), np.pi**2 / 6 / m
+
+
+def exponential_log_z_error(m: Floats) -> tuple[Floats, Floats]:
+    """Bias and variance of -ln of the mean of T (A.1.2)."""
+    return np.log(m) - digamma(m), np.asarray(polygamma(1, m))
+
+
+@dataclass(frozen=True)
+class GammaPosterior:
+    """Posterior of Z given ringing times T_1..T_M ~ Exp(Z) under Jeffreys' prior 1/Z: Gamma(M, sum
+    of T) (eq. 2.5).
+
+    Attributes
+    ----------
+    shape : M.
+    log_rate : ln of the sum of the ringing times.
+    """
+
+    shape: int
+    log_rate: float
+
+    @classmethod
+    def from_log_times(cls, log_t: Floats) -> GammaPosterior:
+        """The posterior from ln T, shape (M,)."""
+        return cls(log_t.size, float(log_sum_exp(log_t)))
+
+    @property
+    def mean_log_z(self) -> float:
+        """E[ln Z | T] = digamma(M) - ln sum T, which is the debiased Exponential estimate of ln
+        Z."""
+        return float(digamma(self.shape)) - self.log_rate
+
+    @property
+    def deviation_log_z(self) -> float:
+        """Standard deviation of ln Z, sqrt(trigamma(M)), which does not depend on the times."""
+        return math.sqrt(float(polygamma(1, self.shape)))
+
+    @property
+    def log_mean_z(self) -> float:
+        """ln E[Z | T] = ln M - ln sum T, the Exponential estimate of Z (eq. 2.6)."""
+        return math.log(self.shape) - self.log_rate
+
+    def log_quantile(self, probability: float) -> float:
+        """ln of the quantile of Z."""
+        quantile = float(gammaincinv(self.shape, probability))
+        if quantile > 0:
+            return math.log(quantile) - self.log_rate
+        # Below the range of a double the first term of the series is enough: P(x) = x^M / M!.
+        return (math.log(probability) + float(gammaln(self.shape + 1))) / self.shape - self.log_rate
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Equal-tailed credible interval of ln Z; Z sum T ~ Gamma(M, 1) makes it a confidence
+        interval too."""
+        tail = (1 - confidence) / 2
+        return self.log_quantile(tail), self.log_quantile(1 - tail)
+
+    def log_density(self, log_z: Floats) -> Floats:
+        """ln of the posterior density of Z at exp(log_z) (eq. 2.5, normalised)."""
+        m = self.shape
+        return np.asarray(m * self.log_rate + (m - 1) * log_z - np.exp(log_z + self.log_rate) - gammaln(m))

@@ -14,7 +14,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.presentation import presentation
+from thesis_cli.base.wording import presentation
 from thesis_cli.privacy.copula.copula import CopulaStages, Favour
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.stages import (

@@ -12,8 +12,8 @@ from typing import ClassVar, Protocol, cast
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.presentation import presentation
 from thesis_cli.base.progress import Tick
+from thesis_cli.base.wording import presentation
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.mechanism import NOISES, Calibration, Noise
 from thesis_cli.privacy.mechanisms.units import Totals, counted_blocks

@@ -11,11 +11,13 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
-from thesis_cli.commands.ln_z.low_rank import BoundName, BoundOptions, bounds
+from thesis_cli.commands.ln_z.estimates import LnZOptions
+from thesis_cli.commands.ln_z.methods import answer
+from thesis_cli.inference.names import EntropyName
 from thesis_cli.inference.parity.bands import banded_maxima
 from thesis_cli.inference.parity.constraints import HashLimits
 from thesis_cli.inference.sampling.annealing import annealed, thermodynamic_integral
-from thesis_cli.inference.variational.frank_wolfe import EntropyName, frank_wolfe
+from thesis_cli.inference.variational.frank_wolfe import frank_wolfe
 from thesis_cli.models.factor_graph import FactorGraph
 from thesis_cli.perturbation.expanded.expanded import expanded_maximum
 from thesis_cli.perturbation.mesh_bethe import mesh_bethe
@@ -110,13 +112,13 @@ def _deviation(values: Floats) -> float:
     return float(values.std(ddof=1)) / math.sqrt(values.size) if values.size > 1 else 0.0
 
 
-def _bound(name: BoundName, label: str, side: Side) -> Method:
+def _bound(name: str, label: str, side: Side) -> Method:
     """Bounds and approximations of the command `bound`."""
 
     def run(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[BaselineAnswer]:
         number = int(seed.generate_state(1)[0])
-        options = BoundOptions(samples=size[0] if size else 1, seed=number, jobs=1, confidence=CONFIDENCE)
-        found = bounds(graph, name, options)
+        options = LnZOptions(samples=size[0] if size else 1, seed=number, jobs=1, confidence=CONFIDENCE)
+        found = answer(name, graph, options)
         value = found.estimates[0].value
         return [BaselineAnswer(label, side, value, map_calls=found.map_calls)]
 

@@ -31,12 +31,12 @@ from thesis_cli.inference.graph_cut.graph_cut import BinaryModel, GraphCut, Mini
 from thesis_cli.inference.grid.grid import GridTransfer
 from thesis_cli.inference.message_passing.belief_propagation import (
     BetheResult,
-    Schedule,
     bethe_log_partition_function,
     messages_of,
     soft_binary,
     up_and_down,
 )
+from thesis_cli.inference.message_passing.message_arrays import Schedule
 from thesis_cli.inference.message_passing.trw import trw_log_partition_function
 from thesis_cli.inference.message_passing.trws import TRWS
 from thesis_cli.inference.pairwise import pairwise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -10,8 +10,33 @@ from thesis_cli.base.arrays import Floats, Ints, Words
 from thesis_cli.base.compiled import helper, kernel
 
 if TYPE_CHECKING:
-    from thesis_cli.inference.message_passing.belief_propagation import Schedule
-    from thesis_cli.studies.perturbation.published_messages import Wiring
+    from thesis_cli.inference.message_passing.message_arrays import Schedule
+
+
+class Wiring(NamedTuple):
+    """The messages of a spin glass with noise, in the order in which the author's program made
+    them.
+
+    Each site in row-major order has its field, its coupling to the site above and its coupling to
+    the site on the left; the noise of all sites follows. A coupling has a message to its lower
+    variable, then one to its higher one. Messages and beliefs are log-ratios of +1 to -1.
+
+    Attributes
+    ----------
+    source : variable at the other end of a message's factor, or -1 for fields and noise, shape (E,).
+    target : variable that the message goes to, shape (E,).
+    reverse : the other message of the same factor, or the message itself, shape (E,).
+    strength : twice the field or the coupling, 0 for noise, shape (E,).
+    first, into : the messages to variable v are into[first[v]:first[v + 1]], in increasing order.
+    """
+
+    source: Ints
+    target: Ints
+    reverse: Ints
+    strength: Floats
+    first: Ints
+    into: Ints
+
 
 TOP, LOW, TWIST = np.uint64(0x80000000), np.uint64(0x7FFFFFFF), np.uint64(0x9908B0DF)
 MASK_B, MASK_C = np.uint64(0x9D2C5680), np.uint64(0xEFC60000)

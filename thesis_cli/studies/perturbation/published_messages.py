@@ -17,43 +17,18 @@ published for each of two models come out to all printed digits.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints, Words
-from thesis_cli.inference.message_passing.belief_propagation import Schedule, perturbed_values
+from thesis_cli.inference.message_passing.belief_propagation import perturbed_values
+from thesis_cli.inference.message_passing.message_arrays import Schedule
 from thesis_cli.models.spin_glass import SpinGlass
+from thesis_cli.studies.perturbation.published_kernels import Wiring
 
 SEED = 42
 """Seed of libDAI's generator."""
 SCHEDULE = Schedule(damping=0.1, tolerance=1e-9, max_sweeps=10_000)
 """Damping and tolerance of the published values; here the tolerance is one of probabilities."""
-
-
-class Wiring(NamedTuple):
-    """The messages of a spin glass with noise, in the order in which the author's program made
-    them.
-
-    Each site in row-major order has its field, its coupling to the site above and its coupling to
-    the site on the left; the noise of all sites follows. A coupling has a message to its lower
-    variable, then one to its higher one. Messages and beliefs are log-ratios of +1 to -1.
-
-    Attributes
-    ----------
-    source : variable at the other end of a message's factor, or -1 for fields and noise, shape (E,).
-    target : variable that the message goes to, shape (E,).
-    reverse : the other message of the same factor, or the message itself, shape (E,).
-    strength : twice the field or the coupling, 0 for noise, shape (E,).
-    first, into : the messages to variable v are into[first[v]:first[v + 1]], in increasing order.
-    """
-
-    source: Ints
-    target: Ints
-    reverse: Ints
-    strength: Floats
-    first: Ints
-    into: Ints
 
 
 def wiring(model: SpinGlass) -> Wiring:

@@ -9,15 +9,14 @@ import numpy as np
 from scipy.special import digamma
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.perturbation.tricks import mse
-from thesis_cli.perturbation.tricks.tricks import gumbel, power
+from thesis_cli.perturbation.tricks.tricks import exponential_log_z_error, gumbel, gumbel_log_z_error, power
 
 TRICKS = {"gumbel": gumbel(), "exponential": power(1.0)}
 """The tricks that are compared, by name."""
 
 THEORY: dict[str, Callable[[Floats], tuple[Floats, Floats]]] = {
-    "gumbel": mse.gumbel_log_z,
-    "exponential": mse.exponential_log_z,
+    "gumbel": gumbel_log_z_error,
+    "exponential": exponential_log_z_error,
 }
 """M -> bias and variance. `estimates` has no bias, so that its MSE is the variance."""
 

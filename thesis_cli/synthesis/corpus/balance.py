@@ -51,8 +51,8 @@ from thesis_cli.synthesis.language.program_codes import operation_of
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Floats, Ints
     from thesis_cli.synthesis.corpus.sampling_kernels import Completions
-    from thesis_cli.synthesis.language.input_range_kernels import Codes
     from thesis_cli.synthesis.language.lanes import Flags
+    from thesis_cli.synthesis.language.program_codes import Codes
 
 Feature = Literal["output-type", "function", "length"]
 FEATURES: tuple[Feature, ...] = get_args(Feature)

@@ -20,7 +20,7 @@ from thesis_cli.synthesis.language.program_codes import Signature, operation_of
 
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Floats, Ints
-    from thesis_cli.synthesis.language.input_range_kernels import Codes
+    from thesis_cli.synthesis.language.program_codes import Codes
 
 LARGEST = 2**16
 """Largest weight of an operation or type; the smallest is 1."""

@@ -12,7 +12,7 @@ for different, because one leaves 16 bits earlier: `exact_behaviours` finds thes
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,9 +21,12 @@ from thesis_cli.base.compiled import ONE, ZERO, helper, kernel
 from thesis_cli.synthesis.corpus.key_table_kernels import LENGTH, enter, place_of, shorten
 from thesis_cli.synthesis.corpus.sampling_kernels import mix
 from thesis_cli.synthesis.language.dsl import WIDEST
-from thesis_cli.synthesis.language.input_range_kernels import Codes, arguments_in, code_in, operation_in
+from thesis_cli.synthesis.language.input_range_kernels import arguments_in, code_in, operation_in
 from thesis_cli.synthesis.language.lanes import NULL, WIDTH, Flags, Lanes
 from thesis_cli.synthesis.language.operation_kernels import COMMUTES, GIVES_INT, INT_LIST, LIST, TAKES, Bounds, apply
+
+if TYPE_CHECKING:
+    from thesis_cli.synthesis.language.program_codes import Codes
 
 PROBES = 32
 """Inputs on which programs are compared; at most 63."""

@@ -21,8 +21,8 @@ from thesis_cli.synthesis.language.program_codes import MOST_LINES, Signature
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Bools, Ints, Words
     from thesis_cli.synthesis.corpus.sampling_kernels import Completions
-    from thesis_cli.synthesis.language.input_range_kernels import Codes
     from thesis_cli.synthesis.language.lanes import Flags, Lanes
+    from thesis_cli.synthesis.language.program_codes import Codes
 
 
 class KeyTable:

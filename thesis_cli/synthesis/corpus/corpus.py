@@ -21,8 +21,8 @@ from thesis_cli.synthesis.language.task import Example, Task
 
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Floats
-    from thesis_cli.synthesis.language.input_range_kernels import Codes
     from thesis_cli.synthesis.language.lanes import Flags, Lanes
+    from thesis_cli.synthesis.language.program_codes import Codes
 
 Types = npt.NDArray[np.int8]
 

@@ -51,8 +51,8 @@ from thesis_cli.synthesis.language.program_codes import (
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Floats
     from thesis_cli.synthesis.corpus.sampling_kernels import Limits
-    from thesis_cli.synthesis.language.input_range_kernels import Codes
     from thesis_cli.synthesis.language.lanes import Flags
+    from thesis_cli.synthesis.language.program_codes import Codes
 
 PART = 2**16
 """Programs of the longest lengths that are made at a time."""

@@ -20,7 +20,7 @@ from thesis_cli.synthesis.language.program_codes import MOST_LINES, Signature, d
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Words
     from thesis_cli.synthesis.corpus.exact_kernels import Room
-    from thesis_cli.synthesis.language.input_range_kernels import Codes
+    from thesis_cli.synthesis.language.program_codes import Codes
 
 _SLICE = 2**11
 """Programs whose hashes are in memory at once."""

@@ -10,7 +10,7 @@ language. A number beyond 60 bits makes a value unknown; Python then computes it
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,12 @@ from thesis_cli.base.compiled import ZERO, helper, kernel
 from thesis_cli.synthesis.corpus.sampling_kernels import mix
 from thesis_cli.synthesis.language.dispatch import by_operation
 from thesis_cli.synthesis.language.dsl import OPERATIONS, check_rules
-from thesis_cli.synthesis.language.input_range_kernels import BY, Codes, arguments_in, operation_in
+from thesis_cli.synthesis.language.input_range_kernels import BY, arguments_in, operation_in
 from thesis_cli.synthesis.language.lanes import inlined
 from thesis_cli.synthesis.language.operation_kernels import GIVES_INT, NUMBERS, Bounds
+
+if TYPE_CHECKING:
+    from thesis_cli.synthesis.language.program_codes import Codes
 
 States = npt.NDArray[np.int8]
 

@@ -6,17 +6,20 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints, Words
 from thesis_cli.base.compiled import ONE, ZERO, helper, kernel
 from thesis_cli.synthesis.language.dsl import MOST_INPUTS, OPERATIONS
-from thesis_cli.synthesis.language.input_range_kernels import Codes, arguments_in, code_in, operation_in, propagate
+from thesis_cli.synthesis.language.input_range_kernels import arguments_in, code_in, operation_in, propagate
 from thesis_cli.synthesis.language.lanes import NULL, WIDTH, Flags, Lanes, row_size
 from thesis_cli.synthesis.language.operation_kernels import GIVES_INT, INT_LIST, LIST, LIST_LIST, TAKES, Bounds, apply
 from thesis_cli.synthesis.language.program_codes import MOST_LINES
+
+if TYPE_CHECKING:
+    from thesis_cli.synthesis.language.program_codes import Codes
 
 GROUPS = np.array([(t, g) for t in (LIST, INT_LIST, LIST_LIST) for g in (False, True)])
 """Groups of operations that fit the same variables: what they take, and whether they give a

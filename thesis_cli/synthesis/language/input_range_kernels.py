@@ -11,10 +11,9 @@ numbers at once share a bound evenly among them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from thesis_cli.base.arrays import Ints
 from thesis_cli.base.compiled import helper, kernel
@@ -24,7 +23,8 @@ from thesis_cli.synthesis.language.lanes import inlined
 from thesis_cli.synthesis.language.operation_kernels import INT_LIST, TAKES, Bounds
 from thesis_cli.synthesis.language.program_codes import arguments_of, code_of, operation_of
 
-Codes = npt.NDArray[np.int32]
+if TYPE_CHECKING:
+    from thesis_cli.synthesis.language.program_codes import Codes
 
 BY = np.array([o.f.by if o.f else 0 for o in OPERATIONS])
 """Constants of the lambdas of all operations."""

@@ -16,7 +16,10 @@ from thesis_cli.synthesis.language.dsl import INT, LIST, MOST_INPUTS, OPERATIONS
 from thesis_cli.synthesis.language.program import Line, Program
 
 if TYPE_CHECKING:
-    from thesis_cli.synthesis.language.input_range_kernels import Codes
+    import numpy as np
+    import numpy.typing as npt
+
+    Codes = npt.NDArray[np.int32]
 
 Signature = tuple[Type, ...]
 

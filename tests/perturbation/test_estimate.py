@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from thesis_cli.base.normal import normal_quantile
+from thesis_cli.perturbation.estimate import normal_quantile
 
 
 def test_the_quantiles_are_those_of_scipy():

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from thesis_cli.base.errors import WorkFailed
-from thesis_cli.commands.ln_z.quantity import ExactAnswer, in_unit, log_z_of, unknown
+from thesis_cli.commands.ln_z.estimates import ExactAnswer, in_unit, log_z_of, unknown
 from thesis_cli.perturbation.estimate import fixed_estimate
 
 
