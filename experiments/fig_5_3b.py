@@ -11,7 +11,7 @@ import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.studies.synthesis.generalisation import needed_for_share
+from thesis_cli.studies.synthesis.guided_searches import needed_for_share
 from thesis_cli.studies.synthesis.speedups import Speedup
 
 SHARE = 0.2

@@ -11,7 +11,6 @@ from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Experiment, Measu
 from thesis_cli.reproduction.kinds import bound, identity, observed
 from thesis_cli.reproduction.measuring import furthest
 from thesis_cli.studies.semantics.evaluations import Judge, Way, released
-from thesis_cli.studies.semantics.expansions import distance_from_zero, growth, positive, vanishing_steps
 from thesis_cli.studies.semantics.figures import (
     CHOSEN,
     CONDITIONS,
@@ -24,7 +23,14 @@ from thesis_cli.studies.semantics.figures import (
     reduced,
 )
 from thesis_cli.studies.semantics.laws import CONDITIONED, EXAMPLES, PAIRS
-from thesis_cli.studies.semantics.operators import largest_ratio, scaling
+from thesis_cli.studies.semantics.operators import (
+    distance_from_zero,
+    growth,
+    largest_ratio,
+    positive,
+    scaling,
+    vanishing_steps,
+)
 from thesis_cli.studies.semantics.rates import dense, log_slope, mean_errors
 
 RELEASE, INFINITE = "release", "infinite expansions"

@@ -9,8 +9,8 @@ from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import Experiment, Measurement, Tolerance
 from thesis_cli.reproduction.kinds import bound, identity
 from thesis_cli.reproduction.measuring import furthest, lowest
-from thesis_cli.structured.gradients import hoeffding_probability, sampled_gradients
 from thesis_cli.structured.meta import Coupled
+from thesis_cli.structured.online import hoeffding_probability, sampled_gradients
 from thesis_cli.studies.structured.families import FAMILIES, family, weights_of_length
 from thesis_cli.studies.structured.gradient_tails import deviations, width
 

@@ -10,8 +10,8 @@ from thesis_cli.reproduction.measuring import furthest, lowest
 from thesis_cli.structured.catalogue import space as space_named
 from thesis_cli.structured.ranges import map_range
 from thesis_cli.studies.structured import bound_errors as ways
-from thesis_cli.studies.structured.promised_work import needed, with_span
-from thesis_cli.studies.structured.subtree_formulas import random_tree
+from thesis_cli.studies.structured.exact_ratios import needed, with_span
+from thesis_cli.studies.structured.uniformity import random_tree
 
 NEEDED, TWENTY_FIVE = "needed, ", "Theorem 2.5"
 EPSILON = 0.1

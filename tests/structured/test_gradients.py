@@ -7,8 +7,8 @@ import pytest
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.structured.catalogue import space
-from thesis_cli.structured.gradients import hoeffding_probability, hoeffding_samples, sampled_gradients
 from thesis_cli.structured.meta import Coupled, Direct, Truncated
+from thesis_cli.structured.online import hoeffding_probability, hoeffding_samples, sampled_gradients
 
 CUBE = space("hypercube", 4, "pairs")
 WEIGHTS = np.random.default_rng(0).normal(size=(3, CUBE.dimension)) / 2

@@ -12,8 +12,7 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.embeddings.expansion import Expansion
-from thesis_cli.embeddings.gauss_sums import GaussSums
-from thesis_cli.embeddings.laplace_sums import LaplaceSums
+from thesis_cli.embeddings.gauss_sums import GaussSums, LaplaceSums
 
 BLOCK = 2**22
 """Entries of a block of a kernel matrix that is not held whole."""

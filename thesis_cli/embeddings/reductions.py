@@ -15,10 +15,9 @@ import numpy as np
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import nearest
-from thesis_cli.embeddings.descent import minimise
 from thesis_cli.embeddings.expansion import Expansion, wasserstein
 from thesis_cli.embeddings.kernels import Kernel
-from thesis_cli.embeddings.simplex import simplex_weights
+from thesis_cli.embeddings.simplex import minimise, simplex_weights
 
 CANDIDATES = 10_000
 """Largest number of points that `herding` and `frank-wolfe` choose from."""

@@ -15,7 +15,7 @@ from thesis_cli.base.arrays import Bools, Floats
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
-from thesis_cli.learning import perturb_max, smooth, structured_svm, svm_frank_wolfe
+from thesis_cli.learning import perturb_max, smooth, structured_svm
 from thesis_cli.learning.course import EVERY, Course
 from thesis_cli.learning.grid_model import GridWeights
 from thesis_cli.learning.problem import Problem
@@ -84,8 +84,8 @@ def train(
 def _method(settings: Settings) -> Callable[[Problem, int, Course], Floats]:
     methods: dict[Method, Callable[[Problem, int, Course], Floats]] = {
         "perturb-max": perturb_max.descend if settings.schedule == "halving" else perturb_max.average,
-        "structured-svm": structured_svm.descend,
-        "svm-frank-wolfe": svm_frank_wolfe.descend,
+        "structured-svm": structured_svm.subgradient,
+        "svm-frank-wolfe": structured_svm.frank_wolfe,
         "crf": smooth.random_field,
         "pseudo-likelihood": smooth.pseudo_likelihood,
     }

@@ -10,8 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
-from thesis_cli.structured.lattice import Lattice, Level, Subsets
-from thesis_cli.structured.lattice_space import LatticeSpace
+from thesis_cli.structured.lattice import Lattice, LatticeSpace, Level, Subsets
 from thesis_cli.structured.local_search import best_cycle
 from thesis_cli.structured.pairs import as_matrices, pair_table
 from thesis_cli.structured.permutations import added

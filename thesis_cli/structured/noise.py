@@ -18,11 +18,10 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.structured.catalogue import ENTRIES
 from thesis_cli.structured.catalogue import space as space_named
 from thesis_cli.structured.lattice import Lattice
-from thesis_cli.structured.orderings import orders
 from thesis_cli.structured.pairs import as_matrices, inner_sums, pair_table, subset_sums
 from thesis_cli.structured.partitions import LARGEST_PARTITION, block_lattice
 from thesis_cli.structured.partitions import canonical as labelled
-from thesis_cli.structured.permutations import LARGEST_ORDER, added
+from thesis_cli.structured.permutations import LARGEST_ORDER, added, orders
 from thesis_cli.structured.space import Maxima, Space
 
 Shift = Callable[[Floats], tuple[Floats, Floats]]

@@ -8,8 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
-from thesis_cli.structured.lattice import Lattice, Level, Subsets
-from thesis_cli.structured.lattice_space import LatticeSpace
+from thesis_cli.structured.lattice import Lattice, LatticeSpace, Level, Subsets
 from thesis_cli.structured.local_search import best_partition
 from thesis_cli.structured.pairs import as_matrices, bit_rows, inner_masses, inner_sums
 from thesis_cli.structured.space import Maxima

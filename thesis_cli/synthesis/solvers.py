@@ -58,7 +58,7 @@ SOLVERS = {
     "auto": Entry("auto", "Auto", ("auto",), lists_all=True, weights="next-line"),
     "join": Entry("auto", "MeetInTheMiddle", ("auto",)),
     "dfs": Entry("depth_first", "DepthFirst", ("depth_first",), lists_all=True),
-    "sort-and-add": Entry("sort_and_add", "SortAndAdd", ("depth_first",), guide="network"),
+    "sort-and-add": Entry("depth_first", "SortAndAdd", ("depth_first",), guide="network"),
     "bottom-up": Entry("bottom_up", "BottomUp", ("depth_first", "bottom_up")),
     "beam": Entry("beam_search", "Beam", ("beam_search",), weights="program", guide="network"),
     "guided": Entry("anytime_beam", "AnytimeBeam", ("anytime_beam",), weights="next-line", guide="network"),
@@ -114,14 +114,10 @@ def _module(name: str) -> Any:
         from thesis_cli.synthesis.deductive import deductive_search
 
         return deductive_search
-    if name == "depth_first":
-        from thesis_cli.synthesis.search import depth_first
-
-        return depth_first
     if name == "smt_search":
         from thesis_cli.synthesis.deductive import smt_search
 
         return smt_search
-    from thesis_cli.synthesis.search import sort_and_add
+    from thesis_cli.synthesis.search import depth_first
 
-    return sort_and_add
+    return depth_first

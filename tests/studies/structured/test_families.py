@@ -6,9 +6,9 @@ import pytest
 from thesis_cli.structured.meta import Coupled, Direct
 from thesis_cli.structured.ranges import map_range, norm_range
 from thesis_cli.structured.telescoping import Plan, telescoping
+from thesis_cli.studies.structured.exact_ratios import needed_numbers
 from thesis_cli.studies.structured.families import DIRECTIONS, FAMILIES, family, weights_of_length
 from thesis_cli.studies.structured.gradient_tails import deviations, width
-from thesis_cli.studies.structured.needed import needed_numbers
 from thesis_cli.studies.structured.products import Contaminated, measured_work, repeated
 
 

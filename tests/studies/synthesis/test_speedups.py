@@ -7,13 +7,13 @@ import pytest
 from tests.conftest import ROOT
 from thesis_cli.reproduction.registry import load
 from thesis_cli.studies.synthesis import gains, guided_searches
-from thesis_cli.studies.synthesis.generalisation import needed_for_share
 from thesis_cli.studies.synthesis.guided_searches import (
     COLUMNS,
     FACTOR,
     NETWORK,
     PRIOR,
     RATE,
+    needed_for_share,
     plan,
     run,
     solver,

@@ -14,9 +14,8 @@ from thesis_cli.synthesis.language.dsl import Semantics  # noqa: E402
 from thesis_cli.synthesis.networks.encoding import encode  # noqa: E402
 from thesis_cli.synthesis.networks.gru import Recurrent, lengths_of  # noqa: E402
 from thesis_cli.synthesis.networks.weights import config_of, load, save  # noqa: E402
-from thesis_cli.synthesis.training import gru  # noqa: E402
-from thesis_cli.synthesis.training.corpora import held_out  # noqa: E402
-from thesis_cli.synthesis.training.data import TrainingData  # noqa: E402
+from thesis_cli.synthesis.training import feed_forward as gru  # noqa: E402
+from thesis_cli.synthesis.training.corpora import TrainingData, held_out  # noqa: E402
 from thesis_cli.synthesis.training.feed_forward import tensors  # noqa: E402
 from thesis_cli.synthesis.training.trainer import Plan, train  # noqa: E402
 

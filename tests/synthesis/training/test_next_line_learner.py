@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from thesis_cli.synthesis.networks.move_places import places_of
-from thesis_cli.synthesis.networks.next_line import PRUNING, NextLine, Sizes
+from thesis_cli.synthesis.networks.next_line import PRUNING, NextLine, Sizes, places_of
 from thesis_cli.synthesis.search.execution import start, step
 from thesis_cli.synthesis.search.moves import moves
 from thesis_cli.synthesis.training.corpora import held_out
@@ -15,7 +14,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 from thesis_cli.synthesis.corpus.corpus import Corpus  # noqa: E402
-from thesis_cli.synthesis.training.data import TrainingData  # noqa: E402
+from thesis_cli.synthesis.training.corpora import TrainingData  # noqa: E402
 from thesis_cli.synthesis.training.next_line_batches import Batch, batch_of, lines_of  # noqa: E402
 from thesis_cli.synthesis.training.next_line_learner import NextLineLearner  # noqa: E402
 from thesis_cli.synthesis.training.trainer import Plan, train  # noqa: E402

@@ -22,8 +22,7 @@ from thesis_cli.synthesis.networks.weights import config_of, save  # noqa: E402
 from thesis_cli.synthesis.search.execution import start, step  # noqa: E402
 from thesis_cli.synthesis.search.moves import moves  # noqa: E402
 from thesis_cli.synthesis.search.solver import Limits, Order, TokenOrder  # noqa: E402
-from thesis_cli.synthesis.training.corpora import held_out  # noqa: E402
-from thesis_cli.synthesis.training.data import TrainingData  # noqa: E402
+from thesis_cli.synthesis.training.corpora import TrainingData, held_out  # noqa: E402
 from thesis_cli.synthesis.training.program_decoder import ProgramLearner, mixed  # noqa: E402
 from thesis_cli.synthesis.training.trainer import Plan, train  # noqa: E402
 

@@ -10,15 +10,18 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.corpus.corpus import Corpus
 from thesis_cli.synthesis.networks import weights
 from thesis_cli.synthesis.networks.feed_forward import FeedForward
-from thesis_cli.synthesis.training.corpora import held_out, training_corpus
-from thesis_cli.synthesis.training.data import Stream, TrainingData
+from thesis_cli.synthesis.training.corpora import Stream, TrainingData, held_out, training_corpus
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-from thesis_cli.synthesis.training.checkpoints import Checkpoints  # noqa: E402
 from thesis_cli.synthesis.training.feed_forward import FeedForwardLearner  # noqa: E402
-from thesis_cli.synthesis.training.trainer import Course, Plan, train  # noqa: E402
+from thesis_cli.synthesis.training.trainer import (  # noqa: E402
+    Checkpoints,
+    Course,
+    Plan,
+    train,
+)
 
 
 @pytest.fixture(autouse=True)

@@ -13,8 +13,8 @@ import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats
 from thesis_cli.inference.grid.grid import GridTransfer
+from thesis_cli.learning.decoding import map_images, marginal_images
 from thesis_cli.learning.grid_model import GridWeights
-from thesis_cli.learning.predict import map_images, marginal_images
 from thesis_cli.learning.settings import Settings
 from thesis_cli.learning.train import Trained, train
 from thesis_cli.models.images import add_flips

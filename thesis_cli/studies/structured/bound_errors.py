@@ -15,7 +15,7 @@ from thesis_cli.structured.perturb import Scale, full_rank_maxima, structured_bo
 from thesis_cli.structured.ranges import map_range
 from thesis_cli.structured.space import Space
 from thesis_cli.structured.telescoping import Plan, telescoping, uniform_average
-from thesis_cli.studies.structured.promised_work import perturbations
+from thesis_cli.studies.structured.exact_ratios import perturbations
 
 UPPER, LOWER, EVERY = "upper, ", "lower, ", "noise on every structure"
 UNIFORM, DRAWN, COUPLED, CUT = "uniform structures", "product, draws", "product, META", "product, chains of "

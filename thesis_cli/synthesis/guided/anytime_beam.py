@@ -11,15 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from math import log
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.synthesis.guided import tails
-from thesis_cli.synthesis.guided.policy import Policy, PriorPolicy
 from thesis_cli.synthesis.guided.tails import Tails
-from thesis_cli.synthesis.language.dsl import DEFAULT, Semantics
+from thesis_cli.synthesis.language.dsl import DEFAULT, OPERATIONS, Semantics
 from thesis_cli.synthesis.language.task import Task
 from thesis_cli.synthesis.networks import next_line
 from thesis_cli.synthesis.networks.next_line import PRUNING, NextLine
@@ -283,3 +282,54 @@ def _totals(listed: Moves, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.fl
 def _best(scores: npt.NDArray[np.float64], count: int) -> Ints:
     """Places of the highest scores, in order; the first of equal ones first."""
     return np.argsort(-scores, kind="stable")[:count]
+
+
+LEAST = 1e-6
+"""Probability that an operation has at least."""
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """A source of probabilities of next lines."""
+
+    @property
+    def identity(self) -> str:
+        """Name and version, or a digest: policies of one identity give the same scores."""
+
+    def scores(self, pool: Pool, moves: Moves) -> npt.NDArray[np.float32]:
+        """Logarithms of the probabilities of the next lines of partial programs, shape (N,);
+        deterministic.
+
+        Parameters
+        ----------
+        pool : the programs.
+        moves : next lines of them, as `moves(pool, pruning=next_line.PRUNING)` lists them.
+        """
+
+
+@dataclass(frozen=True)
+class PriorPolicy:
+    """The policy that sees no values: an operation by its probability, then any of its moves.
+
+    Attributes
+    ----------
+    order : probabilities of functions and lambdas.
+    """
+
+    order: Order
+
+    @property
+    def identity(self) -> str:
+        """`prior` and a digest of the order."""
+        from thesis_cli.synthesis.guided.guide import digest
+
+        return f"prior {digest(self.order)}"
+
+    def scores(self, pool: Pool, moves: Moves) -> npt.NDArray[np.float32]:
+        """See `Policy`."""
+        weights = np.maximum(self.order.of_operations, LEAST)
+        places = moves.parents * len(OPERATIONS) + moves.lines[:, 0]
+        alike = np.bincount(places, minlength=len(pool) * len(OPERATIONS)).reshape(len(pool), len(OPERATIONS))
+        totals = (weights * (alike > 0)).sum(axis=1)
+        found = np.log(weights[moves.lines[:, 0]] / totals[moves.parents] / alike.reshape(-1)[places])
+        return np.asarray(found, dtype=np.float32)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from thesis_cli.synthesis.language.dsl import OPERATIONS, Operation, Semantics, Value
-from thesis_cli.synthesis.search.trees import Tree
+from thesis_cli.synthesis.search.bottom_up import Tree
 
 Numbers = tuple[int, ...]
 

@@ -24,10 +24,9 @@ from thesis_cli.synthesis.join.join_view_kernels import Part, View, index, pack
 from thesis_cli.synthesis.language.dsl import BY_NAME, DEFAULT, LIST, Semantics, Value
 from thesis_cli.synthesis.language.lanes import WIDTH, Lanes
 from thesis_cli.synthesis.language.task import Example, Task
-from thesis_cli.synthesis.search.bottom_up import Bank
+from thesis_cli.synthesis.search.bottom_up import Bank, Tree
 from thesis_cli.synthesis.search.depth_first import Run
 from thesis_cli.synthesis.search.solver import Limits, Order, Stop
-from thesis_cli.synthesis.search.trees import Tree
 
 
 @dataclass(frozen=True)

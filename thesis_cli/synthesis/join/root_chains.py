@@ -30,8 +30,7 @@ from thesis_cli.synthesis.language.dsl import (
     Value,
 )
 from thesis_cli.synthesis.language.task import Task
-from thesis_cli.synthesis.search.bottom_up import Bank
-from thesis_cli.synthesis.search.trees import Tree
+from thesis_cli.synthesis.search.bottom_up import Bank, Tree
 
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Ints

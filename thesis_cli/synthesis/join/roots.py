@@ -19,10 +19,9 @@ from thesis_cli.synthesis.join.root_chains import Chains, Root, rows_of
 from thesis_cli.synthesis.language.dsl import DEFAULT, Semantics
 from thesis_cli.synthesis.language.packing import pack
 from thesis_cli.synthesis.language.task import Example, Task
-from thesis_cli.synthesis.search.bottom_up import Bank
+from thesis_cli.synthesis.search.bottom_up import Bank, Tree
 from thesis_cli.synthesis.search.depth_first import Clock, Run
 from thesis_cli.synthesis.search.solver import Limits, Order, Stop
-from thesis_cli.synthesis.search.trees import Tree
 
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Ints

@@ -1,4 +1,5 @@
-"""The network of Thesis section 5.5.3 whose encoder is recurrent, in NumPy.
+"""The network of Thesis section 5.5.3 with a recurrent encoder, and the gated recurrent unit (GRU), in
+NumPy.
 
 A GRU reads an example place by place: at step k, the k-th numbers of all inputs and of the output,
 embedded as in appendix D.3, and the types. It ends with the longest list. Its last state takes the
@@ -27,9 +28,7 @@ import numpy.typing as npt
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES
-from thesis_cli.synthesis.networks.feed_forward import ROWS, TYPE_BITS, VALUES
-from thesis_cli.synthesis.networks.recurrent import Cell
-from thesis_cli.synthesis.networks.recurrent import shapes_of as shapes_of_gru
+from thesis_cli.synthesis.networks.feed_forward import ROWS, TYPE_BITS, VALUES, sigmoid
 
 if TYPE_CHECKING:
     from thesis_cli.synthesis.networks.encoding import Encoded
@@ -46,7 +45,7 @@ def shapes_of(embedding: int, units: int, rows: int) -> dict[str, tuple[int, ...
     """
     return {
         "embedding": (rows, embedding),
-        **shapes_of_gru(VALUES * (TYPE_BITS + embedding), units),
+        **cell_shapes(VALUES * (TYPE_BITS + embedding), units),
         "attributes.weight": (len(ATTRIBUTES), units),
         "attributes.bias": (len(ATTRIBUTES),),
     }
@@ -124,3 +123,50 @@ def lengths_of(numbers: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     numbers, at least one, shape (N,)."""
     there = (numbers != 0).any(axis=1)
     return np.where(there.any(axis=1), there.shape[1] - np.argmax(there[:, ::-1], axis=1), 1)
+
+
+def cell_shapes(inputs: int, units: int) -> dict[str, tuple[int, ...]]:
+    """Shapes of the arrays of a GRU, with the names that PyTorch gives them after `gru.`."""
+    return {
+        "gru.weight_ih": (3 * units, inputs),
+        "gru.weight_hh": (3 * units, units),
+        "gru.bias_ih": (3 * units,),
+        "gru.bias_hh": (3 * units,),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One step of a GRU with D inputs and K units, as PyTorch defines it. The three gates are reset,
+    update and new state.
+
+    Attributes
+    ----------
+    of_inputs : weights, shape (D, 3 K), and bias, shape (3 K,).
+    of_state : the same, shapes (K, 3 K) and (3 K,).
+    """
+
+    of_inputs: tuple[Array, Array]
+    of_state: tuple[Array, Array]
+
+    @classmethod
+    def of(cls, weights: Weights) -> Cell:
+        """The arrays of weights that `cell_shapes` names."""
+        pairs = [(f"gru.weight_{which}", f"gru.bias_{which}") for which in ("ih", "hh")]
+        inputs, state = ((np.ascontiguousarray(weights.arrays[w].T), weights.arrays[b]) for w, b in pairs)
+        return cls(inputs, state)
+
+    def gates(self, inputs: Array) -> Array:
+        """What inputs of shape (..., D) add to the gates, shape (..., 3 K)."""
+        found: Array = inputs @ self.of_inputs[0] + self.of_inputs[1]
+        return found
+
+    def step(self, gates: Array, state: Array) -> Array:
+        """The next states, shape (N, K), from what the inputs add to the gates, and the states."""
+        units = state.shape[1]
+        own = state @ self.of_state[0] + self.of_state[1]
+        both = sigmoid(gates[:, : 2 * units] + own[:, : 2 * units])
+        reset, update = both[:, :units], both[:, units:]
+        new = np.tanh(gates[:, 2 * units :] + reset * own[:, 2 * units :])
+        found: Array = new + update * (state - new)
+        return found

@@ -1,5 +1,6 @@
 """Guides that are networks: the predicted probability that a program uses each function and lambda
-(Thesis section 5.4.3)."""
+(Thesis section 5.4.3), or a network for next lines, which searches ask for each partial program.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +20,11 @@ from thesis_cli.synthesis.networks.feed_forward import FeedForward
 from thesis_cli.synthesis.networks.gru import Recurrent
 from thesis_cli.synthesis.networks.program_decoder import ProgramNetwork
 from thesis_cli.synthesis.networks.weights import SUFFIX, Weights, load
-from thesis_cli.synthesis.search.solver import Order, TokenOrder
+from thesis_cli.synthesis.search.solver import LineOrder, Order, TokenOrder
 
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Floats
+    from thesis_cli.synthesis.language.task import Task
     from thesis_cli.synthesis.networks.encoding import Encoded
     from thesis_cli.synthesis.networks.weights import Array
 
@@ -135,3 +137,38 @@ def network_guide(name: str | Path = "network") -> NetworkGuide:
     InputError : as `weights.load` and `NetworkGuide.of`.
     """
     return _default() if name == "network" else NetworkGuide.of(load(name))
+
+
+@dataclass(frozen=True, eq=False)
+class LineGuide:
+    """A guide that gives every task the prior, and a network to the searches that can ask it.
+
+    Attributes
+    ----------
+    weights : of the network.
+    prior : for what does not ask the network.
+    """
+
+    weights: Weights
+    prior: Order
+
+    @property
+    def identity(self) -> str:
+        """Name of the weights, and a digest."""
+        return f"network {self.weights.name} {self.weights.digest[:16]}"
+
+    def orders(self, tasks: Sequence[Task]) -> list[LineOrder]:
+        """The prior, with the name of the weights, for each task."""
+        order = LineOrder(self.prior.probabilities, self.weights.name)
+        return [order] * len(tasks)
+
+
+def line_guide(name: str | Path, prior: Order) -> LineGuide | NetworkGuide:
+    """The guide of weights that may be those of a network for next lines.
+
+    Raises
+    ------
+    InputError : as `weights.load` and `NetworkGuide.of`.
+    """
+    weights = load(name)
+    return LineGuide(weights, prior) if weights.kind == "next-line" else NetworkGuide.of(weights)

@@ -13,8 +13,7 @@ from thesis_cli.synthesis.language.dsl import BY_NAME, LONGEST, MOST_INPUTS, OPE
 from thesis_cli.synthesis.language.lanes import NULL, WIDTH, row_size
 from thesis_cli.synthesis.language.operation_kernels import GIVES_INT, bounds_of
 from thesis_cli.synthesis.language.program_codes import arguments_of, operation_of
-from thesis_cli.synthesis.networks.move_places import places_in, places_of
-from thesis_cli.synthesis.networks.next_line import FLAGS, PRUNING, globals_of
+from thesis_cli.synthesis.networks.next_line import FLAGS, PRUNING, globals_of, places_in, places_of
 from thesis_cli.synthesis.networks.relation_kernels import FEATURES, LOGARITHMS, relate
 from thesis_cli.synthesis.networks.state_kernels import draw_states, mark_used
 from thesis_cli.synthesis.search.execution_kernels import INTS, LISTS, Programs, extend

@@ -15,11 +15,10 @@ from torch.nn import functional
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.corpus.corpus import Corpus, join
-from thesis_cli.synthesis.networks.program_tokens import tokens, tokens_of, typed
+from thesis_cli.synthesis.networks.program_decoder import tokens, tokens_of, typed
 from thesis_cli.synthesis.networks.weights import Kind, Weights
 from thesis_cli.synthesis.training import metrics
-from thesis_cli.synthesis.training.corpora import training_corpus
-from thesis_cli.synthesis.training.data import Rows, TrainingData
+from thesis_cli.synthesis.training.corpora import Rows, TrainingData, training_corpus
 from thesis_cli.synthesis.training.feed_forward import FeedForwardModule, shares_of, tensors
 from thesis_cli.synthesis.training.trainer import EVALUATED
 
