@@ -1,7 +1,9 @@
 """Sums of Gaussian and of Laplace kernels at many places.
 
 Gaussians take time linear in the number of points (the fast Gauss transform of Greengard and Strain,
-1991), Laplace kernels that of sorting them. The line is cut into boxes of half a bandwidth. With g(t) = exp(-t^2 / 2), a point at u from the
+1991), Laplace kernels that of sorting them.
+
+The line is cut into boxes of half a bandwidth. With g(t) = exp(-t^2 / 2), a point at u from the
 centre of its box and a place at v from the centre of another, both in bandwidths, with the centres
 D apart,
 

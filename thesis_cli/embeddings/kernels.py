@@ -31,15 +31,12 @@ class Sums(Protocol):
 
 @dataclass(frozen=True)
 class Kernel(ABC):
-    """A kernel of the distance between two points: 0 < k <= 1 and k(x, x) = 1.
+    """A kernel of the distance between two points: 0 < k <= 1 and k(x, x) = 1. Raises InputError if
+    the bandwidth is not a finite number above 0.
 
     Attributes
     ----------
     bandwidth : scale s of the distances, in the unit of the points.
-
-    Raises
-    ------
-    InputError : the bandwidth is not a finite number above 0.
     """
 
     bandwidth: float

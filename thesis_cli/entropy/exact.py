@@ -62,16 +62,13 @@ class ExactEntropies:
 def renyi(order: float, log_z_at_order: float, log_z: float) -> float:
     """H_a = (ln Z_a - a ln Z) / (1 - a) at order a, nats (Thesis eq. 3.27).
 
-    Its rounding error is that of ln Z_a divided by |1 - a|; it is 0 if it is within that.
+    Its rounding error is that of ln Z_a divided by |1 - a|; it is 0 if it is within that. Raises
+    InputError if the order is out of range.
 
     Parameters
     ----------
     order : a; 0 or more, neither 1 nor inf.
     log_z_at_order, log_z : ln Z of a phi and of phi, nats.
-
-    Raises
-    ------
-    InputError : the order is out of range.
     """
     if not 0 <= order < math.inf or order == 1:
         raise InputError(f"the order is {order:g}", "it must be finite, 0 or more, and not 1")

@@ -31,24 +31,21 @@ _REMEDY = "remove it, or give --overwrite or another --out"
 
 
 class Course:
-    """The trace of a training, and its checkpoint.
+    """The trace of a training, and its checkpoint. Raises InputError if the checkpoint is damaged,
+    or of another training.
 
     Parameters
     ----------
-    made_from : what determines the training, in types of JSON.
+    made_from : settings that determine the training, in types of JSON.
     checkpoint : file to go on from and to keep; None to keep nothing.
     progress : called with the number of iterations just done.
     every : seconds between two checkpoints.
 
     Attributes
     ----------
-    rows : of the trace.
+    rows : rows of the trace.
     map_calls : MAP problems solved.
-    state : of the method when it was cut short, empty if it was not.
-
-    Raises
-    ------
-    InputError : the checkpoint is damaged, or of another training.
+    state : state of the method when it was cut short, empty if it was not.
     """
 
     def __init__(

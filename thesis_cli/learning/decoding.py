@@ -27,17 +27,14 @@ NARROW = 12
 
 
 class Decoder:
-    """MAP of the couplings of a grid model under any unary potentials.
+    """MAP of the couplings of a grid model under any unary potentials. Raises UnsuitableModel or
+    ModelTooLarge if the named solver does not take the couplings.
 
     Parameters
     ----------
-    weights : of which only the couplings count.
+    weights : weights, of which only the couplings count.
     solver : `auto` takes a minimum cut if no coupling is negative, perhaps after flips of pixels,
         otherwise grid transfer on a narrow grid and strips of a wide one.
-
-    Raises
-    ------
-    UnsuitableModel, ModelTooLarge : the named solver does not take the couplings.
     """
 
     def __init__(self, weights: GridWeights, solver: SolverName = "auto") -> None:
@@ -76,7 +73,7 @@ class Decoder:
 
         Parameters
         ----------
-        own : what y_i is multiplied with, shape (batch, h, w).
+        own : factor of each y_i, shape (batch, h, w).
         noise : added to the log-potentials of y_i = -1 and of y_i = +1, shape (batch, h, w, 2).
 
         Returns
@@ -122,17 +119,14 @@ BLOCK = 2**21
 def map_images(
     weights: GridWeights, noisy: Bools, *, solver: SolverName | Decoder = "auto", progress: Tick | None = None
 ) -> Bools:
-    """The most probable clean images, shape (count, h, w).
+    """The most probable clean images, shape (count, h, w). Raises InputError if the images have
+    another size than the weights, and UnsuitableModel or ModelTooLarge if the named solver does not
+    take the weights.
 
     Parameters
     ----------
-    solver : by name, or prepared for these weights.
+    solver : name of a solver, or one prepared for these weights.
     progress : called with the number of images just done.
-
-    Raises
-    ------
-    InputError : the images have another size than the weights.
-    UnsuitableModel, ModelTooLarge : the named solver does not take the weights.
     """
     check_size(weights, noisy.shape)
     decoder = solver if isinstance(solver, Decoder) else Decoder(weights, solver)

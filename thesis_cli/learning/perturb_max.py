@@ -28,7 +28,7 @@ class Objective:
     Parameters
     ----------
     problem : the pairs and settings.
-    seed : of the noise.
+    seed : seed of the noise.
 
     Attributes
     ----------

@@ -31,12 +31,8 @@ Objective = Callable[[Floats], tuple[float, Floats]]
 
 
 def random_field(problem: Problem, seed: int, course: Course) -> Floats:
-    """Minimise the exact objective of the conditional random field.
-
-    Raises
-    ------
-    ModelTooLarge : the images are wider than 12.
-    """
+    """Minimise the exact objective of the conditional random field. Raises ModelTooLarge if the
+    images are wider than 12."""
     height, width = problem.layout.height, problem.layout.width
     if min(height, width) > WIDEST:
         raise ModelTooLarge(
@@ -170,7 +166,7 @@ def moments(own: Floats, right: Floats, down: Floats) -> Moments:
 
     Parameters
     ----------
-    own : of each model, shape (batch, h, w).
+    own : factors of the pixels of each model, shape (batch, h, w).
     right, down : couplings, shapes (h, w - 1), (h - 1, w).
     """
     if own.shape[2] > own.shape[1]:
@@ -214,7 +210,7 @@ def _step(table: Floats, before: int, own: Floats, right: float | None, down: fl
     table : ln of the sums over the pixels that have left the boundary, by the states of those on
         it, shape (batch, 2^boundary); the first column is the slowest.
     before : joint states of the columns before that of the pixel.
-    own : of the pixel, shape (batch,).
+    own : factor of the pixel, shape (batch,).
     right, down : couplings to the pixels on its left and above; None if there is none.
     """
     batch = len(table)

@@ -89,11 +89,8 @@ TOLERANCE = 1e-3
 def frank_wolfe(problem: Problem, seed: int, course: Course) -> Floats:
     """Passes over the pairs, each in random order, until the gap is a thousandth of the objective.
 
-    A pass takes two MAP calls a pair: one for its step, one for the gap.
-
-    Raises
-    ------
-    ModelTooLarge : a vector of weights for each pair does not fit into memory.
+    A pass takes two MAP calls a pair: one for its step, one for the gap. Raises ModelTooLarge if a
+    vector of weights for each pair does not fit into memory.
     """
     size = 8 * problem.count * problem.layout.size
     if size > DEFAULT_MEMORY:

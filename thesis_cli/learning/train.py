@@ -59,7 +59,7 @@ def train(
 
     Parameters
     ----------
-    seed : of all random numbers; same images, settings and seed: same weights.
+    seed : seed of all random numbers; same images, settings and seed: same weights.
     progress : called with the number of iterations just done.
     checkpoint : file that the training goes on from after any end, and that it keeps.
     every : seconds between two checkpoints.

@@ -66,7 +66,7 @@ class Batch:
         the variables.
     range : interval that holds the exact values in all worlds.
     slopes : bound on the W1 distance that a change of a variable by 1 makes, by variable.
-    undefined : where and why points are NaN; empty if none is.
+    undefined : places and reasons of points that are NaN; empty if none is.
     embedded : bound on the RKHS distance from the exact embedding, if no variable matters; inf if
         there is none.
     kernel : the kernel of that RKHS.

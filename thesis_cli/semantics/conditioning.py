@@ -92,8 +92,8 @@ def conditional_weights(weights: Floats, observed: Floats, at: Floats, predicted
 
     Parameters
     ----------
-    weights : of the rows, 0 or more and of sum 1, shape (rows,).
-    observed : what is observed in each row, shape (rows, d).
+    weights : weights of the rows, 0 or more and of sum 1, shape (rows,).
+    observed : observed values of each row, shape (rows, d).
     at : observed value, shape (d,).
     predicted : values whose distribution is conditioned, shape (rows, p).
 
@@ -155,7 +155,7 @@ class _Ridge:
 
     Attributes
     ----------
-    weights : of the rows, shape (rows,).
+    weights : weights of the rows, shape (rows,).
     features : features of y, and their weighted mean.
     values, vectors : eigenvalues and eigenvectors of their covariance.
     turned : centred features in the coordinates of the eigenvectors, shape (rows, rank).

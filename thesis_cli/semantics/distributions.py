@@ -33,13 +33,14 @@ class Distribution:
     name, usage : name, and how it is written.
     least, most : number of parameters.
     valid : whether parameters are allowed, from arrays.
-    condition : what they must satisfy, in words.
+    condition : condition on the parameters, in words.
     ranging : range of the values from the ranges of the parameters.
     sloping : W1 distance that a change of each parameter by 1 makes at most; inf if none is known.
     quantile : value at the share u, from u and the parameters; None for a discrete distribution.
     integral : integral of the quantile function from 0 to u.
     share : probability of values up to x, from x and the parameters.
-    probabilities : of the values 0, 1, ..., along a new last axis; None for a continuous one.
+    probabilities : probabilities of the values 0, 1, ..., along a new last axis; None for a
+        continuous one.
     """
 
     name: str
@@ -61,7 +62,7 @@ def cell_means(family: Distribution, cells: int, parameters: Sequence[Floats]) -
 
     Parameters
     ----------
-    parameters : of the distribution, of one shape.
+    parameters : parameters of the distribution, of one shape.
 
     Returns
     -------
@@ -89,7 +90,7 @@ def drawn(family: Distribution, strata: int, offsets: Floats, parameters: Sequen
 
     Returns
     -------
-    points : of the shape of the offsets.
+    points : points of the shape of the offsets.
     errors : upper bound of the W1 distance, of the shape of the parameters.
     """
     assert family.quantile is not None

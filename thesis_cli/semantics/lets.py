@@ -26,13 +26,8 @@ ROWS = 40_000
 
 
 def bound(evaluator: Evaluator, node: Let, outer: Worlds) -> Batch:
-    """The denotation of a `let` in each world.
-
-    Raises
-    ------
-    InputError : an event never holds, no point is near an observed value, or an observed value
-        depends on what is conditioned.
-    """
+    """The denotation of a `let` in each world. Raises InputError if an event never holds, no point
+    is near an observed value, or an observed value depends on what is conditioned."""
     inner, stages = outer, list[tuple[str, Batch]]()
     weights = np.ones((outer.count, 1))
     pool = min(evaluator.pool, ROWS) if node.observations else evaluator.pool
@@ -130,7 +125,7 @@ def _embedded(
     ----------
     nodes : the `let`, and the first condition.
     scopes : outer worlds and inner ones, those with the bound variables.
-    observation : what is observed in each inner world, and the observed values, shape (1 or outer
+    observation : observation in each inner world, and the observed values, shape (1 or outer
         worlds, observed).
     """
     outer, inner = scopes

@@ -68,7 +68,9 @@ def feature_names(name: str) -> list[str]:
 
 
 def space(name: str, elements: int, features: str | None = None, parents: Sequence[int] | None = None) -> Space:
-    """The space of a name.
+    """The space of a name. Raises InputError if a name is unknown, there are too few elements or no
+    whole number of them, or the parents make no tree; ModelTooLarge if there are more than 100,000
+    elements or 2^22 features.
 
     Parameters
     ----------
@@ -76,12 +78,6 @@ def space(name: str, elements: int, features: str | None = None, parents: Sequen
     elements : number of labels, items, vertices or nodes.
     features : one of `feature_names(name)`; the first of them by default.
     parents : parent of each node of the tree, -1 for node 0, its root; for subtrees alone.
-
-    Raises
-    ------
-    InputError : a name is unknown, there are too few elements or no whole number of them,
-        or the parents make no tree.
-    ModelTooLarge : there are more than 100,000 elements or 2^22 features.
     """
     kinds = _entries(name)
     features = features or next(iter(kinds))

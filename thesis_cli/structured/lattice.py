@@ -29,7 +29,7 @@ class Level(NamedTuple):
     Attributes
     ----------
     first : number of the first of the nodes.
-    sources : where their edges come from, shape (nodes, edges).
+    sources : nodes from which their edges come, shape (nodes, edges).
     labels : which score each edge has, shape (nodes, edges).
     """
 
@@ -82,7 +82,7 @@ class Lattice(ABC):
 
         Parameters
         ----------
-        scores : of edges, shape (n, labels).
+        scores : scores of edges, shape (n, labels).
         best : whether the largest path counts alone.
 
         Returns

@@ -37,7 +37,7 @@ class Noise:
     Attributes
     ----------
     name : name in options.
-    variables : what has noise, in words.
+    variables : variables with noise, in words.
     terms : number n of noise terms at a structure, at most.
     entries : numbers of noise that a MAP problem takes.
     maximise : noise, shape (problems, entries), to the best structures under it.
@@ -58,17 +58,14 @@ def noise_names(space: Space) -> list[str]:
 
 
 def noise_on(space: Space, weights: Floats, name: str | None = None) -> Noise:
-    """Noise on the variables of a space.
+    """Noise on the variables of a space. Raises InputError if the space has no such variables, or
+    too many.
 
     Parameters
     ----------
     space : the space.
     weights : one weight vector, shape (dimension,).
     name : one of `noise_names(space)`; the first of them by default.
-
-    Raises
-    ------
-    InputError : the space has no such variables, or too many.
     """
     known = noise_names(space)
     name = name or known[0]

@@ -34,8 +34,8 @@ class State:
     Attributes
     ----------
     done : passes.
-    parameters : after the last step, shape (p, dimension).
-    mean : of the parameters after all steps, later ones weighing more.
+    parameters : parameters after the last step, shape (p, dimension).
+    mean : mean of the parameters after all steps, later ones weighing more.
     proposals : uniform structures that the sampler has proposed; 0 if it proposes none.
     """
 
@@ -51,7 +51,7 @@ class Pace:
 
     Attributes
     ----------
-    passes : over the observations.
+    passes : passes over the observations.
     batch : observations in a step.
     samples : structures drawn for each observation in a step.
     """
@@ -107,19 +107,17 @@ def fit_online(
 
     Step t has size 1 / (lambda t + L) with the curvature L at 0. Steps end within the ball that
     holds the best parameters (`Problem.norm_bounds`), and step t weighs t in the mean, which makes
-    the error fall as 1/t (Lacoste-Julien, Schmidt and Bach, 2012).
+    the error fall as 1/t (Lacoste-Julien, Schmidt and Bach, 2012). Raises ModelTooLarge if the
+    sampler does not take the space, or takes too long.
 
     Parameters
     ----------
-    seed : of all random numbers; pass k has the generator of (seed, k), whatever came before it.
+    seed : seed of all random numbers; pass k has the generator of (seed, k), whatever came before
+        it.
     sampler : draws from p(y | x).
-    start : where a training of the same problem, pace and seed stood; the beginning by default.
+    start : state of a training of the same problem, pace and seed; the beginning by default.
     progress : called with the number of passes just done.
     seen : called after each pass.
-
-    Raises
-    ------
-    ModelTooLarge : the sampler does not take the space, or takes too long.
     """
     count, furthest = len(problem.inputs), min(problem.norm_bounds())
     state = start or State(0, np.zeros(problem.shape), np.zeros(problem.shape))
@@ -161,7 +159,7 @@ class SampledGradient:
     Attributes
     ----------
     mean : estimates of the gradients of ln Z, shape (n, dimension).
-    standard_errors : of each number of `mean`, same shape.
+    standard_errors : standard error of each number of `mean`, same shape.
     samples : samples of each weight vector.
     steps : uniform structures that were proposed in all.
     distance : bound on the total variation distance of a sample; 0 for exact ones.
@@ -182,7 +180,9 @@ def sampled_gradients(
     rng: np.random.Generator,
     limits: PotentialRange | None = None,
 ) -> SampledGradient:
-    """Mean features of samples under each of some weight vectors: unbiased if the samples are exact.
+    """Mean features of samples under each of some weight vectors: unbiased if the samples are
+    exact. Raises InputError if there is no sample, or the weights have another shape or are not
+    finite; ModelTooLarge if the sampler takes too long.
 
     Parameters
     ----------
@@ -191,11 +191,6 @@ def sampled_gradients(
     sampler : `Direct()`, `Coupled()` or `Truncated()`.
     limits : range of the log-potentials that holds for all weight vectors; None for that of two MAP
         problems each, which `Direct()` does not need and does not solve.
-
-    Raises
-    ------
-    InputError : there is no sample, or the weights have another shape or are not finite.
-    ModelTooLarge : the sampler takes too long.
     """
     if samples < 1:
         raise InputError(f"there are {samples} samples", "a gradient needs 1 or more")
@@ -232,12 +227,8 @@ def hoeffding_probability(width: float, error: float, samples: int) -> float:
 
 
 def hoeffding_samples(width: float, error: float, failure: float) -> int:
-    """Least S at which `hoeffding_probability` is at most `failure`.
-
-    Raises
-    ------
-    InputError : the failure is not between 0 and 1, or another number is not positive.
-    """
+    """Least S at which `hoeffding_probability` is at most `failure`. Raises InputError if the
+    failure is not between 0 and 1, or another number is not positive."""
     _check_positive(width=width, error=error)
     if not 0 < failure < 1:
         raise InputError(f"the probability of failure is {failure:g}", "it must be between 0 and 1")

@@ -18,15 +18,12 @@ class Subtrees(Space):
     The features are the bits. All sums are those of one recursion over the tree: with g(v) the sum
     over subtrees of v's branch that contain v, g(v) = exp(w_v) prod over children c of (1 + g(c)),
     the 1 for leaving c out. So g counts nonempty subtrees if w = 0. Equation 2 of Vembu et al.,
-    f(r) = 1 + prod f(c), is 1 + g(r): it counts the empty tree as well.
+    f(r) = 1 + prod f(c), is 1 + g(r): it counts the empty tree as well. Raises InputError if the
+    parents make no tree with root 0.
 
     Parameters
     ----------
     parents : parent of each node, -1 for node 0, the root.
-
-    Raises
-    ------
-    InputError : the parents make no tree with root 0.
     """
 
     name = "subtrees"

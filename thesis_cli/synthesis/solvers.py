@@ -22,7 +22,7 @@ class Entry:
     maker : its class; without arguments, it makes the solver.
     kernels : modules whose `prepare` compiles or loads what the solver calls; none if it is plain
         Python.
-    label : what the answer calls it; empty for its name.
+    label : name in the answer; empty for the solver's name.
     lists_all : whether it finds every program of the shortest length.
     weights : weights that the guide `network` stands for, if not those that predict functions and
         lambdas.

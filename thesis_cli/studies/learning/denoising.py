@@ -92,9 +92,9 @@ class Method:
 
     Attributes
     ----------
-    name : in tables.
+    name : name in tables.
     settings : apart from the regularisation.
-    marginals : whose pixel marginals decide, too: of perturbed maximisers, or of the Gibbs
+    marginals : source of pixel marginals that decide, too: perturbed maximisers, or the Gibbs
         distribution.
     """
 
@@ -108,7 +108,7 @@ def methods(steps: int, exact: bool) -> list[Method]:
 
     Parameters
     ----------
-    steps : of the structured SVM; the source's 10,000, and its earlier 30.
+    steps : numbers of steps of the structured SVM; the source's 10,000, and its earlier 30.
     exact : whether the grid is narrow enough for the conditional random field.
     """
     svm = {"method": "structured-svm"}

@@ -39,7 +39,7 @@ def silhouettes(
 
     Parameters
     ----------
-    variation : of pose, size and place; with 0 all images are the same.
+    variation : variation of pose, size and place; with 0 all images are the same.
     height, width : pixels; the man fills most of the height.
     """
     return np.stack([_drawn(_strokes(rng, variation), height, width) for _ in range(count)])

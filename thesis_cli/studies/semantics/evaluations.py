@@ -35,8 +35,8 @@ class Accuracy:
     values : values of functions and points of distributions that were computed.
     reductions : number of reductions.
     monte_carlo : root mean square error of independent values of the expression that take as many.
-    seconds : of one evaluation.
-    monte_carlo_seconds : of those independent values.
+    seconds : seconds of one evaluation.
+    monte_carlo_seconds : seconds of those independent values.
     """
 
     error: float

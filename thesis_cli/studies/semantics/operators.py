@@ -45,13 +45,10 @@ def monotone(kernel: Kernel, least: float, largest: float) -> float:
     an absolute value from `least` to `largest` where X and its approximation lie; inf if it is
     unbounded.
 
-    The squared norm of g in the RKHS of the Laplace kernel is half the integral of g^2 / s + s g'^2.
-    Composed with f, the first part grows at most by 1 / least and the second at most by `largest`.
-    In the RKHS of the Gaussian kernel only affine f have a bound.
-
-    Raises
-    ------
-    InputError : not 0 <= least <= largest.
+    The squared norm of g in the RKHS of the Laplace kernel is half the integral of g^2 / s + s
+    g'^2. Composed with f, the first part grows at most by 1 / least and the second at most by
+    `largest`. In the RKHS of the Gaussian kernel only affine f have a bound. Raises InputError if
+    not 0 <= least <= largest.
     """
     if not 0 <= least <= largest:
         raise InputError(f"slopes from {least:g} to {largest:g}", "they must be at least 0, the smaller first")

@@ -26,7 +26,7 @@ class Baseline:
 
     Attributes
     ----------
-    name : of the method.
+    name : name of the method.
     learn : (task, problem) -> predictions.
     """
 

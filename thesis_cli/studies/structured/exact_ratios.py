@@ -168,7 +168,7 @@ class Needed(NamedTuple):
 
     Attributes
     ----------
-    perturbations : with noise on every structure.
+    perturbations : perturbations with noise on every structure.
     uniform : uniform structures whose factors are averaged.
     draws : exact samples of a telescoping product with equal steps and sharp variance bounds.
     steps : uniform structures that META takes for these samples, on average.

@@ -23,12 +23,8 @@ from thesis_cli.structured.telescoping import Plan, sampled_ratios, telescoping,
 def printed_schedule(p: int, radius: float) -> Schedule:
     """The schedule as its formula is printed: l = p ceil(R |theta|), beta_j = j / q for j < l, beta_l = 1.
 
-    It passes 1 before it ends unless R |theta| is an integer, and turns back in a last step of up to
-    (p - 1) / q.
-
-    Raises
-    ------
-    InputError, ModelTooLarge : as for `corrected_schedule`.
+    It passes 1 before it ends unless R |theta| is an integer, and turns back in a last step of up
+    to (p - 1) / q. Raises InputError or ModelTooLarge as for `corrected_schedule`.
     """
     q = check_steps(p, radius)
     length = max(1, p * math.ceil(radius))
@@ -38,11 +34,8 @@ def printed_schedule(p: int, radius: float) -> Schedule:
 def listed_schedule(p: int, radius: float) -> Schedule:
     """The schedule as it is written out: 0, 1/q, 2/q, ..., p floor(R |theta|) / q, 1.
 
-    Its last step is up to p / q, so that f_l may leave exp(+-1/p).
-
-    Raises
-    ------
-    InputError, ModelTooLarge : as for `corrected_schedule`.
+    Its last step is up to p / q, so that f_l may leave exp(+-1/p). Raises InputError or
+    ModelTooLarge as for `corrected_schedule`.
     """
     q = check_steps(p, radius)
     inner = np.arange(p * math.floor(radius) + 1) / (q or 1.0)
@@ -79,7 +72,7 @@ class Runs(NamedTuple):
     Attributes
     ----------
     errors : Z^ / Z - 1 of each, shape (runs,).
-    samples, steps : of one run, on average.
+    samples, steps : mean numbers of samples and steps of a run.
     """
 
     errors: Floats

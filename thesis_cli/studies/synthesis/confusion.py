@@ -76,7 +76,7 @@ class Contrast:
     Attributes
     ----------
     value : mean of the cells in question.
-    average : what it is compared with.
+    average : mean that it is compared with.
     standard_error : standard error of `value - average`, by a bootstrap over programs; nan if no
         resample has programs of the cells.
     """
@@ -93,9 +93,9 @@ def contrasts(
 
     Parameters
     ----------
-    predicted, truth : as `confusion` takes them.
+    predicted, truth : arguments of `confusion`.
     groups : cells of the matrix; each cell with a program counts equally.
-    resamples : of the bootstrap.
+    resamples : resamples of the bootstrap.
     rng : draws the resamples.
 
     Returns
@@ -130,7 +130,7 @@ def row_contrasts(
 
     Parameters
     ----------
-    predicted, truth, resamples, rng : as `contrasts` takes them.
+    predicted, truth, resamples, rng : arguments of `contrasts`.
     columns : which columns, shape (C,).
     """
     _, matrix = _resampled(predicted, truth, resamples, rng)

@@ -81,7 +81,7 @@ def run(seed: Any, search: str, guides: Sequence[str], first: int, last: int, **
     ----------
     seed : without effect, as nothing is random.
     search : name of the search, as `guided_searches.solver` takes it, or `CALL`.
-    guides : as `plan` writes them.
+    guides : guides, written as by `plan`.
     first, last : numbers of the held-out tasks.
     given : `length` T, and the limits `nodes` and `timeout` (seconds), as for `limits_of`.
 

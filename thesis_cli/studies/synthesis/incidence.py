@@ -37,8 +37,8 @@ def make(lengths: Sequence[int] = tuple(TRAINED), examples: int | None = None) -
 
     Parameters
     ----------
-    examples : of each program, as for `training_corpus`; fewer take less time, and tell less often
-        that a program of several lines has no good ones.
+    examples : examples of each program, as for `training_corpus`; fewer take less time, and tell
+        less often that a program of several lines has no good ones.
     """
     columns = [training_corpus(length, examples=examples).incidence for length in lengths]
     rows = [[name, *(f"{column[place]:.5f}" for column in columns)] for place, name in enumerate(ATTRIBUTES)]

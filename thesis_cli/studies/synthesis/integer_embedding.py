@@ -47,7 +47,7 @@ def decoded(
     of : the property, flags or numbers, shape (P,).
     decoder : `linear`, least squares on the coordinates, or `neighbours`, the mean of the nearest
         `NEIGHBOURS` points.
-    permutations : of the property, for the chance.
+    permutations : permutations of the property that give the chance.
     """
     values = of.astype(np.float64)
     columns = np.column_stack([values, *(rng.permutation(values) for _ in range(permutations))])

@@ -31,7 +31,7 @@ def predicted(weights: str, tasks: Sequence[Task]) -> Floats:
 
     Parameters
     ----------
-    weights : as `version` names them.
+    weights : weights, named as by `version`.
     """
     return network_guide(weights.split()[0]).probabilities(tasks)
 
@@ -41,7 +41,7 @@ def embedding(weights: str) -> tuple[npt.NDArray[np.int64], Floats]:
 
     Parameters
     ----------
-    weights : as `version` names them.
+    weights : weights, named as by `version`.
     """
     found = load(weights.split()[0])
     integers = np.arange(found.semantics.low, found.semantics.high + 1)

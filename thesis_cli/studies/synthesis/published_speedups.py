@@ -16,7 +16,7 @@ class Cell(NamedTuple):
     Attributes
     ----------
     search : name of the source's search.
-    share : of the tasks.
+    share : share of the tasks.
     prior, network : seconds for each task by which the share is solved.
     speedup : their ratio, as printed.
     bound : whether `prior` and `speedup` are lower bounds.

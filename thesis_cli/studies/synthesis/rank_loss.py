@@ -111,9 +111,9 @@ class Excess:
 
     Attributes
     ----------
-    loss : in the expected Rank loss.
-    power : in the expectation of L_r^T, the bound that D.5 ends with.
-    cost : in the expected total cost of Sort and add.
+    loss : excess of the expected Rank loss.
+    power : excess of the expectation of L_r^T, the bound that D.5 ends with.
+    cost : excess of the expected total cost of Sort and add.
     """
 
     loss: float

@@ -46,8 +46,8 @@ class Speedup:
 
     Attributes
     ----------
-    log10 : of the ratio, or of a bound on it.
-    standard_error : of `log10`, by the choice of tasks.
+    log10 : log10 of the ratio, or of a bound on it.
+    standard_error : standard error of `log10`, by the choice of tasks.
     relation : `=` for the ratio, `>` or `<` for a lower or an upper bound on it.
     """
 
@@ -71,7 +71,7 @@ def needed(costs: Floats, solved: Flags, share: float) -> Needed:
 
     Parameters
     ----------
-    costs : of each task; of one that was not solved, what was spent on it.
+    costs : cost of each task; of one that was not solved, the cost spent on it.
     solved : whether each task was.
     share : above 0, up to 1.
     """

@@ -72,13 +72,8 @@ def solver(name: str) -> Solver:
 
 
 def solution_of(solver: Solver, task: Task, order: Order, limits: Limits) -> Solution:
-    """The solution of a solver.
-
-    Raises
-    ------
-    KeyboardInterrupt : the user has stopped the search. A solver returns what it has by then, which is
-        no result of an experiment.
-    """
+    """The solution of a solver. Raises KeyboardInterrupt if the user has stopped the search. A
+    solver returns what it has by then, which is no result of an experiment."""
     found = solver.solve(task, order, limits)
     if found.stopped == "interrupted":
         raise KeyboardInterrupt
@@ -98,7 +93,7 @@ def until_found(solution: Solution, seconds: float) -> float:
 
     Parameters
     ----------
-    solution : what the solver found.
+    solution : solution that the solver found.
     seconds : processor seconds of the search, of which the first program took the same share as of
         the wall-clock ones.
     """
@@ -113,7 +108,7 @@ def time_limits(seconds: Sequence[float], shares: Sequence[float] = SHARES) -> l
 
     Parameters
     ----------
-    seconds : of each task; inf for one that was not solved.
+    seconds : seconds of each task; inf for one that was not solved.
     """
     return [float(x) for x in np.quantile(seconds, shares, method="inverted_cdf")]
 

@@ -96,7 +96,7 @@ class Proposal:
     kinds : whether an input is a number, shape (inputs,).
     outputs : u, for lists and for numbers.
     operations : v, shape (operations,).
-    a, b : of the rates.
+    a, b : parameters of the rates.
     """
 
     length: int

@@ -185,7 +185,7 @@ def enumerate_behaviours(
 
     Parameters
     ----------
-    room, state : where values stand, and how far the enumeration has come.
+    room, state : values, and the position of the enumeration.
     table : hashes of behaviours (`key_table_kernels`); updated.
     keys : entries of the table in use.
     found : lines of the first program of each new behaviour that uses all inputs, shape (., T);
@@ -284,7 +284,8 @@ def select(rooms: Room, table: Words, fresh: bool, codes: Codes, hashes: Words, 
     rooms : several at once, in pools of shape (1 + inputs, inputs + T, `row_size(PROBES)`): with
         the probes as they are and, for each input, with the values of that input moved on by one
         probe. Kinds are those of inputs.
-    table : of behaviours, which takes 2 more for each program; updated if the programs are fresh.
+    table : table of behaviours, which takes 2 more for each program; updated if the programs are
+        fresh.
     fresh : whether behaviours are to be new to the table.
     codes : lines, shape (P, T).
     hashes : both of the behaviour, shape (P, 2); written.

@@ -31,7 +31,7 @@ class KeyTable:
     Attributes
     ----------
     words : the table, as `key_table_kernels` describes it.
-    entries : in use.
+    entries : number of entries in use.
     """
 
     def __init__(self) -> None:
@@ -122,7 +122,7 @@ class Behaviours:
     Parameters
     ----------
     inputs : their types.
-    semantics : of the language.
+    semantics : range of numbers, length of lists, and rounding.
 
     Attributes
     ----------
@@ -206,7 +206,7 @@ class Behaviours:
 
         Parameters
         ----------
-        codes : of programs of one length.
+        codes : codes of programs of one length.
         fresh : whether the behaviour must also be new: the program does not do what one of up to
             `ENUMERATED` lines does, nor what an earlier one of this call or of another one does, on
             inputs in any order. All behaviours count as known from then on.

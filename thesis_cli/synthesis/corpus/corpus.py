@@ -49,15 +49,15 @@ class Corpus:
     Attributes
     ----------
     codes : lines of the programs (`program_codes`), -1 after the last, shape (P, T), int32.
-    types : of the inputs, then of the output, as places in `TYPES`, shape (P, 4), int8.
+    types : types of the inputs, then of the output, as places in `TYPES`, shape (P, 4), int8.
     numbers : values of the inputs, then of the output, padded with NULL = -32768 at the end, shape
         (P, M, 4, L), int16. A number is a list of length 1. Those of a corpus that was read from a
         folder are mapped into memory; they are indexed as an array, and only what is asked for is
         read.
     test : whether a program is for testing, shape (P,).
-    semantics : of the language.
+    semantics : range of numbers, length of lists, and rounding.
     made : numbers of programs by length: those `looked_at`, and the `distinct` ones among them.
-    weights : of the programs, shape (P,): shares by weight estimate those of programs drawn
+    weights : weight of each program, shape (P,): shares by weight estimate those of programs drawn
         uniformly (`balance`). One number stands for equal weights.
     """
 

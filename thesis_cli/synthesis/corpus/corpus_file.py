@@ -35,12 +35,8 @@ _REMEDY = "give a file that thesis-cli make-corpus has written"
 
 def write_tasks(corpus: Corpus, path: Path) -> None:
     """Write the tasks as JSON Lines, which `load_tasks` reads: a task a line, with its program,
-    whether it is for testing and, if weights differ, its weight.
-
-    Raises
-    ------
-    OSError : naming the file that could not be written; what was there before is still there.
-    """
+    whether it is for testing and, if weights differ, its weight. Raises OSError naming the file
+    that could not be written; what was there before is still there."""
     with atomic(path) as file:
         row, weighted = 0, bool((corpus.weights != 1).any())
         for shard in corpus.shards():
@@ -57,12 +53,8 @@ def write_tasks(corpus: Corpus, path: Path) -> None:
 
 def load_corpus(path: str | Path) -> Corpus:
     """Read a corpus: a folder, whose examples are mapped into memory, or an NPZ file of format 1.
-
-    Raises
-    ------
-    InputError : no such file or folder, one of another kind, a damaged one, or a folder whose corpus
-        is not complete.
-    """
+    Raises InputError for no such file or folder, one of another kind, a damaged one, or a folder
+    whose corpus is not complete."""
     if Path(path).is_dir():
         return load_shards(Path(path))
     try:
@@ -88,12 +80,8 @@ def _corpus(
     numbers: npt.NDArray[np.int16],
     test: npt.NDArray[np.bool_],
 ) -> Corpus:
-    """The corpus that is stored in the members of a file.
-
-    Raises
-    ------
-    InputError : they do not fit each other.
-    """
+    """The corpus that is stored in the members of a file. Raises InputError if they do not fit each
+    other."""
     from thesis_cli.synthesis.language.lanes import NULL
 
     if not isinstance(about, dict) or about.pop("format", None) != FORMAT:

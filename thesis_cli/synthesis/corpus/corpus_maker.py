@@ -62,7 +62,8 @@ _OUTPUTS = np.array([TYPES.index(o.output) for o in OPERATIONS], dtype=np.int8)
 
 @dataclass(frozen=True)
 class CorpusPlan:
-    """What a corpus has.
+    """What a corpus has. Raises InputError if a number is out of bounds, lists are too long, or the
+    length is balanced but there is only one.
 
     Attributes
     ----------
@@ -75,14 +76,10 @@ class CorpusPlan:
     distinct : different outputs that the examples of a program have at least; by default 2, or 1 if
         there is one example.
     empty : examples of a program that may have an empty list as output; by default all.
-    balance : what programs are balanced by (`balance`); otherwise they are drawn uniformly.
+    balance : features by which programs are balanced (`balance`); without any, they are drawn
+        uniformly.
     signatures : types of inputs.
-    semantics : of the language.
-
-    Raises
-    ------
-    InputError : a number is out of bounds, lists are too long, or the length is balanced but there
-        is only one.
+    semantics : range of numbers, length of lists, and rounding.
     """
 
     length: int
@@ -142,12 +139,13 @@ def parts(
     its programs.
 
     A part depends on the plan, its own child of `rng`, and the programs of the parts before it, and
-    on nothing else. So a corpus goes on from the parts that there are.
+    on nothing else. So a corpus goes on from the parts that there are. Raises InputError if there
+    are too few programs of this length.
 
     Parameters
     ----------
-    plan : what it has.
-    rng : for all random choices.
+    plan : contents of the corpus.
+    rng : generator of all random choices.
     apart_from : programs; the corpus has none that does what one of them does, on inputs in any
         order.
     jobs : threads; the result does not depend on it.
@@ -159,10 +157,6 @@ def parts(
     Programs by length, and within a part in random order, those to test on first. Each part has its
     share of them. No two programs of the corpus do the same. If a length has too few programs, its
     last part is shorter.
-
-    Raises
-    ------
-    InputError : there are too few programs of this length.
     """
     known = [enumerated(signature, plan.semantics, plan.length) for signature in plan.signatures]
     _exclude(known, apart_from)
@@ -282,16 +276,12 @@ def random_tasks(
     empty: int | None = None,
 ) -> list[Labelled]:
     """Tasks of distinct random programs of exactly `length` lines, in random order; the module
-    describes them.
+    describes them. Raises InputError as `make_corpus` does.
 
     Parameters
     ----------
-    distinct, empty : as in a `CorpusPlan`: `distinct=examples, empty=0` gives tasks without
+    distinct, empty : limits as in a `CorpusPlan`: `distinct=examples, empty=0` gives tasks without
         repeated or empty outputs.
-
-    Raises
-    ------
-    InputError : as `make_corpus` does.
     """
     plan = CorpusPlan(length, count, examples=examples, distinct=distinct, empty=empty, semantics=semantics)
     return make_corpus(plan, rng).labelled()
@@ -302,9 +292,9 @@ class _Source:
 
     Parameters
     ----------
-    behaviours : whose programs.
-    length : of the programs.
-    plan, rng, jobs : as `parts` takes them.
+    behaviours : behaviours of the programs.
+    length : lines of each program.
+    plan, rng, jobs : arguments of `parts`.
     batch : programs to look at at a time.
     """
 

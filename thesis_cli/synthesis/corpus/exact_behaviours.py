@@ -35,7 +35,7 @@ class ExactBehaviours:
     Parameters
     ----------
     inputs : their types.
-    semantics : of the language.
+    semantics : range of numbers, length of lists, and rounding.
     columns : values of each input on M probes.
     """
 

@@ -258,10 +258,10 @@ def exact_hashes(codes: Codes, inputs: int, room: Room, bounds: Bounds, hashes: 
     ----------
     codes : lines, shape (P, T). Neighbours that begin with the same lines share their values.
     inputs : their number.
-    room : where values stand.
+    room : room for values.
     bounds : range of numbers, and rounding.
-    hashes : of the outputs that are known, shape (P, A, M); written. 0 for NULL.
-    states : of the outputs, shape (P, A, M); written.
+    hashes : hashes of the outputs that are known, shape (P, A, M); written. 0 for NULL.
+    states : states of the outputs, shape (P, A, M); written.
     """
     last = inputs + codes.shape[1] - 1
     for p in range(codes.shape[0]):

@@ -150,9 +150,9 @@ def sample(completions: Completions, kinds: Flags, state: Words, codes: Codes) -
 
     Parameters
     ----------
-    completions : from `count_completions`, of at least that length.
+    completions : table of `count_completions` for at least that length.
     kinds : whether an input is a number, shape (inputs,).
-    state : of the random numbers, shape (1,); updated.
+    state : state of the random numbers, shape (1,); updated.
     codes : lines, shape (P, T); written.
     """
     ways, sums = completions
@@ -290,7 +290,7 @@ def draw_examples(
     codes : lines, shape (P, T).
     kinds : whether an input is a number, shape (inputs,).
     seeds : a number for each program, shape (P,).
-    bounds, limits : what values and examples may be.
+    bounds, limits : range of values, and limits of examples.
     numbers : inputs, from 0, and output, last, of the examples, shape (P, M, 4, longest); NULL at
         first; written.
     done : whether the program has all its examples, shape (P,); written.

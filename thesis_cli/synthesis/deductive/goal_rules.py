@@ -90,7 +90,7 @@ class GoalRules:
 
         Parameters
         ----------
-        goal : of the result, and of its type.
+        goal : value and type that the last line must produce.
 
         Returns
         -------
@@ -105,7 +105,7 @@ class GoalRules:
 
         Parameters
         ----------
-        goal : of the result, and of its type.
+        goal : value and type that the last line must produce.
         known : the list that `first` speaks of.
 
         Returns

@@ -35,7 +35,7 @@ class Symbol(NamedTuple):
     ----------
     number : the number.
     items : numbers of the list, as many as the longest list of the example has; 0 beyond its end.
-    inside : for each whether it is before the end.
+    inside : whether each item is before the end.
     """
 
     number: Bits
@@ -50,7 +50,7 @@ class Encoding:
     ----------
     z3 : the module.
     size : length of the longest list among the inputs, which no operation exceeds.
-    name : what its variables begin with.
+    name : beginning of the names of its variables.
     """
 
     def __init__(self, z3: Any, semantics: Semantics, size: int, name: str) -> None:
@@ -115,7 +115,7 @@ class Application:
 
     Parameters
     ----------
-    result : of the line.
+    result : result of the line.
     number, first, second : its arguments; an operation uses those that it takes.
     chosen : operation -> whether it is that of the line.
     """

@@ -92,12 +92,8 @@ class AnytimeBeam:
 
 
 def policy_of(order: Order) -> Policy:
-    """The network that an order names, or else the order itself.
-
-    Raises
-    ------
-    InputError : as `weights.load`.
-    """
+    """The network that an order names, or else the order itself. Raises InputError as
+    `weights.load` does."""
     return network(order.weights) if isinstance(order, LineOrder) else PriorPolicy(order)
 
 
@@ -113,9 +109,9 @@ class Beam:
 
     Parameters
     ----------
-    run : to which programs are reported.
+    run : search to which programs are reported.
     policy : scores next lines.
-    task, order, limits, semantics : as a solver takes them.
+    task, order, limits, semantics : arguments of a solver.
     tails : whether compiled searches add the last lines.
 
     Attributes
@@ -213,7 +209,7 @@ class _Layer:
     ----------
     pool : the programs.
     scores : logarithms of their probabilities, shape (B,).
-    hashes : of the values of all variables, shape (B, V).
+    hashes : hashes of the values of all variables, shape (B, V).
     used : whether a line takes a variable, shape (B, V).
     keys : programs with equal keys have the same values, and the same of them are used, shape (B,).
     """

@@ -39,7 +39,7 @@ class Root:
     exact : whether the list ends with them.
     last : the last line: its operation, and its number's row if it takes one; empty if the list is
         the output.
-    factor : by which its joins count as dearer than they are, so that they come later.
+    factor : factor on the cost of its joins, so that they come later.
     """
 
     offsets: tuple[int, ...]
@@ -61,7 +61,7 @@ class Goals:
 
     Attributes
     ----------
-    numbers : what is compared of each, shape (G, K).
+    numbers : compared numbers of each goal, shape (G, K).
     paths : how each becomes the list of the root.
     size : operations of the paths, at least.
     single, double : whether they are sought by joins, and by double joins.
@@ -82,7 +82,7 @@ class Lists:
 
     Attributes
     ----------
-    view : what is compared of each, N lists.
+    view : compared numbers of each list, N lists.
     rows : their rows of the bank, shape (N,).
     """
 
@@ -170,8 +170,8 @@ class Join:
 
     Parameters
     ----------
-    bank : whose lists are joined.
-    task, limits, semantics : of the search.
+    bank : bank with the lists to join.
+    task, limits, semantics : arguments of the solver.
     """
 
     def __init__(self, bank: Bank, task: Task, limits: Limits, semantics: Semantics) -> None:

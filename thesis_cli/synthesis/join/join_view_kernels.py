@@ -24,7 +24,7 @@ class Part(NamedTuple):
 
     Attributes
     ----------
-    columns : of the compared numbers in the pool, shape (K,).
+    columns : columns of the compared numbers in the pool, shape (K,).
     needs : least length on each example, shape (M,).
     exact : whether it matters that a list is not longer.
     multipliers : odd, for the hash, shape (K,).
@@ -75,8 +75,8 @@ def pack(pool: Lanes, kinds: Flags, part: Part, rows: Ints, packed: Lanes, keys:
 
     Parameters
     ----------
-    pool, kinds : of the bank, as far as it is in use; the first row is left out.
-    part : what is compared.
+    pool, kinds : rows of the bank that are in use, without the first.
+    part : columns to compare.
     rows : row of the bank of each list, at least as many as rows of the bank; written.
     packed : likewise the compared numbers, shape (., K); written.
     keys : likewise their hashes, and on which of the first 64 examples the list ends with them

@@ -67,9 +67,9 @@ class Need:
     ----------
     lengths : least and greatest length.
     items : conditions on items by place, if the list has them.
-    every : of all items.
-    last : of the last item; None if there is no condition.
-    odd : what the parity of all items must be; None if there is no condition.
+    every : condition on every item.
+    last : condition on the last item; None if there is none.
+    odd : required parity of all items; None if there is none.
     total : a total over all items or an extreme, its kind, and what it must be; None if there is no
         condition.
     """
@@ -107,7 +107,7 @@ class Needs:
 
     Attributes
     ----------
-    semantics : of the language.
+    semantics : range of numbers, length of lists, and rounding.
     longest : length of the longest input list of the example.
     """
 
@@ -346,10 +346,10 @@ class Root:
 
     Attributes
     ----------
-    steps : from ZIPWITH upward.
+    steps : steps from ZIPWITH upward.
     tests : rows as `roots_kernels.Plan.tests` has them.
     lengths, items : ends of those about lengths, which come first, and of those about items.
-    goal : what the last step is to give.
+    goal : value that the last step must give.
     """
 
     steps: tuple[Step, ...]
@@ -404,12 +404,12 @@ class Chains:
 
     Parameters
     ----------
-    bank : from which TAKE, DROP and ACCESS take their numbers.
-    task, semantics : of the search.
+    bank : bank from which TAKE, DROP and ACCESS take their numbers.
+    task, semantics : arguments of the solver.
 
     Attributes
     ----------
-    columns : of the bank that tests are about: lengths, then items by example.
+    columns : columns of the bank that tests read: lengths, then items by example.
     least : least length of a list, for each example.
     """
 

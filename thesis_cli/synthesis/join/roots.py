@@ -66,8 +66,8 @@ class Roots:
 
     Parameters
     ----------
-    bank : of the task.
-    task, limits, semantics : as solvers take them.
+    bank : bank of the task.
+    task, limits, semantics : arguments of a solver.
     """
 
     def __init__(self, bank: Bank, task: Task, limits: Limits, semantics: Semantics) -> None:

@@ -49,7 +49,7 @@ class Side(NamedTuple):
     Attributes
     ----------
     columns : lengths of the M examples, then items at places; shape (C, V), NULL beyond the end.
-    rows : of the bank, shape (V,).
+    rows : rows of the bank, shape (V,).
     """
 
     columns: Columns
@@ -61,7 +61,7 @@ class Plan(NamedTuple):
 
     Attributes
     ----------
-    tests : of all roots, shape (N, 6); for each root those of lengths, then those of items.
+    tests : tests of all roots, shape (N, 6); for each root those of lengths, then those of items.
     parts : first test, first test of an item, first one of a total, and end, for each root, shape
         (R, 4).
     chains : operation and row of its number for each step from ZIPWITH up to the root; -1 where

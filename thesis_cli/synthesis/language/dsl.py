@@ -48,13 +48,13 @@ class Lambda:
 
     Attributes
     ----------
-    name : as programs write it.
+    name : name in programs.
     type : its signature.
     apply : the numbers it takes -> a number or a truth value; a quotient is truncated toward zero.
-    rule : what it computes; kernels, ranges, sets of numbers and formulas all have a rule of this
-        name.
+    rule : name of what it computes; kernels, ranges, sets of numbers and formulas all have a rule
+        of this name.
     by : the constant of that rule.
-    floor : as `apply`, with the quotient rounded down; None if there is no quotient.
+    floor : `apply` with the quotient rounded down; None if there is no quotient.
     commutes : whether swapped numbers give the same.
     doubled : name of the lambda of one number x that gives what this one gives for x and x; empty
         if there is none.
@@ -81,7 +81,7 @@ class Function:
 
     Attributes
     ----------
-    name : as programs write it.
+    name : name in programs.
     inputs, output : types of the variables it takes, in order, and of its result.
     apply : the values it takes, after the lambda if it takes one -> a value, or None (NULL).
     kernel : compiled code, in `operation_kernels.KERNELS`.
@@ -171,18 +171,14 @@ class Operation:
 
 @dataclass(frozen=True)
 class Semantics:
-    """The choices that the thesis leaves open, and its constants.
+    """The choices that the thesis leaves open, and its constants. Raises InputError if the division
+    is unknown, the bounds are in the wrong order or beyond 16 bits, or lists have no room.
 
     Attributes
     ----------
     division : (/2), (/3), (/4) truncate toward zero, or round down.
     low, high : range of numbers; a program that leaves it has no value.
     longest : length L of the longest input list. No operation lengthens a list.
-
-    Raises
-    ------
-    InputError : the division is unknown, the bounds are in the wrong order or beyond 16 bits, or
-        lists have no room.
     """
 
     division: Division = "trunc"
@@ -339,11 +335,6 @@ BY_NAME = {operation.name: operation for operation in OPERATIONS}
 
 
 def check_rules(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse rows without a rule, and rules that no row names.
-
-    Raises
-    ------
-    AssertionError : naming them.
-    """
+    """Refuse rows without a rule, and rules that no row names. Raises AssertionError naming them."""
     rows, rules = set(names), {*known} - {"unknown"}
     assert rows - {"unknown"} == rules, f"{kind}: {sorted(rows ^ rules)} stand in one of rows and rules only"

@@ -21,7 +21,7 @@ def pack(columns: Sequence[Sequence[Value]], rows: int) -> Lanes:
     Parameters
     ----------
     columns : values over M examples, shape (V, M).
-    rows : at least V; those after V are empty.
+    rows : number of rows, at least V; those after V are empty.
 
     Returns
     -------
@@ -40,12 +40,7 @@ def pack(columns: Sequence[Sequence[Value]], rows: int) -> Lanes:
 
 
 def refuse(task: Task, semantics: Semantics) -> None:
-    """Refuse lists that do not fit into lanes.
-
-    Raises
-    ------
-    InputError : a list that is too long.
-    """
+    """Refuse lists that do not fit into lanes. Raises InputError for a list that is too long."""
     from thesis_cli.synthesis.language.lanes import WIDTH
 
     values = [value for example in task.examples for value in (*example.inputs, example.output)]

@@ -96,8 +96,9 @@ class Kept:
 
     Attributes
     ----------
-    programs : in order; with `distinct`, the best of those that do the same on all probes.
-    same : with `distinct`, for each of them how many others were added that do the same.
+    programs : the programs, in order; with `distinct`, the best of those that do the same on all
+        probes.
+    same : number of further programs that do the same as each, with `distinct`.
     """
 
     def __init__(self, inputs: tuple[Type, ...], semantics: Semantics, distinct: bool) -> None:

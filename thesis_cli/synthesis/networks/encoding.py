@@ -38,7 +38,7 @@ class Encoded:
     size : rows of the embedding: 513 for the range of the thesis.
     attributes : which functions and lambdas the program uses, shape (B, 34); None for tasks, whose
         programs are not known.
-    weights : of the programs, shape (B,); 1 for tasks.
+    weights : weight of each program, shape (B,); 1 for tasks.
     """
 
     types: npt.NDArray[np.float32]
@@ -54,7 +54,8 @@ class Encoded:
 
 def encode(source: Corpus | Sequence[Task], semantics: Semantics | None = None, examples: int | None = None) -> Encoded:
     """Examples as an encoder takes them. The same examples make the same arrays, from wherever they
-    come.
+    come. Raises InputError if a value of a task is out of range, or too long, or there are too many
+    inputs; a corpus was made with other semantics.
 
     Parameters
     ----------
@@ -64,11 +65,6 @@ def encode(source: Corpus | Sequence[Task], semantics: Semantics | None = None, 
         and of the thesis for tasks.
     examples : M; the first M examples count. By default, all of the corpus, or of the task that has
         most.
-
-    Raises
-    ------
-    InputError : a value of a task is out of range, or too long, or there are too many inputs; a
-        corpus was made with other semantics.
     """
     if isinstance(source, Corpus):
         from thesis_cli.synthesis.language.lanes import NULL

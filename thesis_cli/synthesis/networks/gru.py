@@ -41,7 +41,7 @@ def shapes_of(embedding: int, units: int, rows: int) -> dict[str, tuple[int, ...
     Parameters
     ----------
     embedding, units : E, K.
-    rows : of the embedding, R.
+    rows : rows R of the embedding.
     """
     return {
         "embedding": (rows, embedding),
@@ -59,7 +59,7 @@ class Recurrent:
     ----------
     embedding : shape (R, E).
     longest : length L of lists.
-    cell : of the encoder.
+    cell : cell of the encoder.
     output : weights, shape (K, 34), and biases of the logits.
     """
 
@@ -70,12 +70,8 @@ class Recurrent:
 
     @classmethod
     def of(cls, weights: Weights) -> Recurrent:
-        """The network of weights of the kind `gru`.
-
-        Raises
-        ------
-        InputError : the arrays do not have the shapes that the sizes require.
-        """
+        """The network of weights of the kind `gru`. Raises InputError if the arrays do not have the
+        shapes that the sizes require."""
         semantics, arrays = weights.semantics, weights.arrays
         dimensions, units = weights.size("embedding"), weights.size("units")
         weights.check_arrays(shapes_of(dimensions, units, semantics.high - semantics.low + 2))
@@ -84,11 +80,7 @@ class Recurrent:
 
     def logits(self, encoded: Encoded) -> Array:
         """Logits of the attributes of each task, shape (B, 34), from the examples that are present.
-
-        Raises
-        ------
-        InputError : the examples are encoded for another range or length of lists.
-        """
+        Raises InputError if the examples are encoded for another range or length of lists."""
         size = len(self.embedding)
         if encoded.size != size or encoded.numbers.shape[3] != self.longest:
             problem = f"the examples have {encoded.size:,} numbers in lists of {encoded.numbers.shape[3]}"

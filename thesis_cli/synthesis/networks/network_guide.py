@@ -56,7 +56,7 @@ class NetworkGuide:
 
     Attributes
     ----------
-    weights : of the network, with the range of numbers and length of lists that it takes.
+    weights : weights of the network, with the range of numbers and length of lists that it takes.
     network : the network of these weights.
     """
 
@@ -65,12 +65,8 @@ class NetworkGuide:
 
     @classmethod
     def of(cls, weights: Weights) -> NetworkGuide:
-        """The guide of weights.
-
-        Raises
-        ------
-        InputError : the network is of another kind, or its arrays do not fit its sizes.
-        """
+        """The guide of weights. Raises InputError if the network is of another kind, or its arrays
+        do not fit its sizes."""
         if weights.kind not in _NETWORKS:
             remedy = f"it must be {' or '.join(_NETWORKS)}"
             raise InputError(f"its network is of the kind {weights.kind!r}", remedy, source=weights.name)
@@ -129,13 +125,9 @@ def _default() -> NetworkGuide:
 
 
 def network_guide(name: str | Path = "network") -> NetworkGuide:
-    """The guide that a user names: `network` for the shipped weights that serve most tasks, the name
-    of other shipped weights, or a file.
-
-    Raises
-    ------
-    InputError : as `weights.load` and `NetworkGuide.of`.
-    """
+    """The guide that a user names: `network` for the shipped weights that serve most tasks, the
+    name of other shipped weights, or a file. Raises InputError as `weights.load` and
+    `NetworkGuide.of` do."""
     return _default() if name == "network" else NetworkGuide.of(load(name))
 
 
@@ -145,8 +137,8 @@ class LineGuide:
 
     Attributes
     ----------
-    weights : of the network.
-    prior : for what does not ask the network.
+    weights : weights of the network.
+    prior : order of searches that do not ask the network.
     """
 
     weights: Weights
@@ -164,11 +156,7 @@ class LineGuide:
 
 
 def line_guide(name: str | Path, prior: Order) -> LineGuide | NetworkGuide:
-    """The guide of weights that may be those of a network for next lines.
-
-    Raises
-    ------
-    InputError : as `weights.load` and `NetworkGuide.of`.
-    """
+    """The guide of weights that may be those of a network for next lines. Raises InputError as
+    `weights.load` and `NetworkGuide.of` do."""
     weights = load(name)
     return LineGuide(weights, prior) if weights.kind == "next-line" else NetworkGuide.of(weights)

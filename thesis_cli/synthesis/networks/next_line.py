@@ -80,11 +80,11 @@ class Sizes:
 
     Attributes
     ----------
-    pair : of the two layers that see a value and the output of an example.
-    variable : of the encoding of a variable.
-    state : of the encoding of a program.
-    own : of a variable in its program.
-    rank : of the matrix of scores of pairs of variables, for each operation.
+    pair : units of the two layers that see a value and the output of an example.
+    variable : units of the encoding of a variable.
+    state : units of the encoding of a program.
+    own : units of a variable in its program.
+    rank : rank of the matrix of scores of pairs of variables, for each operation.
     """
 
     pair: int = 192
@@ -150,7 +150,7 @@ class NextLine:
     Attributes
     ----------
     identity : name and digest of the weights.
-    sizes : of the layers.
+    sizes : sizes of the layers.
     arrays : weights, shape (outputs, inputs), and biases of each layer: `LAYER.weight`,
         `LAYER.bias`.
     """
@@ -163,11 +163,7 @@ class NextLine:
     @classmethod
     def load(cls, name_or_path: str | Path = "next-line") -> NextLine:
         """A network from its weights: a name of weights that ship with the project, or a file.
-
-        Raises
-        ------
-        InputError : as `weights.load`.
-        """
+        Raises InputError as `weights.load` does."""
         found = files.load(name_or_path, ["next-line"])
         sizes = Sizes(*(found.size(each.name) for each in fields(Sizes)))
         found.check_arrays(sizes.shapes)

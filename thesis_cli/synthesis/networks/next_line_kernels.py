@@ -29,7 +29,7 @@ class States(NamedTuple):
     inputs : number of inputs, shape (B,).
     lines : shape (B, T, 3).
     task : shape (B,).
-    digests : of the output and the number of examples of each task, shape (tasks,).
+    digests : digests of the output and the number of examples of each task, shape (tasks,).
     """
 
     programs: Ints
@@ -48,7 +48,7 @@ class Table(NamedTuple):
     Attributes
     ----------
     digests : 0 where there is none.
-    places : of the encodings.
+    places : places of the encodings.
     """
 
     digests: Words
@@ -62,9 +62,9 @@ def look_up(states: States, table: Table, count: int, places: Ints, missing: Int
     Parameters
     ----------
     states : the programs.
-    table : of the encodings; those that are missing are entered, at the places from `count` on.
+    table : places of the encodings; missing ones are entered, at the places from `count` on.
     count : number of encodings.
-    places : of the encodings, shape (S, V), written.
+    places : places of the encodings, shape (S, V), written.
     missing : places in `words` of the values that are entered, shape (S V,), written.
     used : whether a line takes a variable, shape (S, V), written.
     unused : number of results that no line takes, shape (S,), written.
@@ -112,9 +112,9 @@ def pool_parts(states: States, places: Ints, used: Flags, parts: Array, flags: A
 
     Parameters
     ----------
-    states, places, used : as in `look_up`.
-    parts : of all encodings, before flags are added, shape (., H).
-    flags : what a variable adds that a line takes, and one that is an input, shape (2, H).
+    states, places, used : arguments of `look_up`.
+    parts : parts of all encodings, before flags are added, shape (., H).
+    flags : parts added for a variable that a line takes, and for an input, shape (2, H).
     out : shape (S, 2 H), written.
     """
     units = parts.shape[1]
@@ -143,10 +143,10 @@ def gather_own(
 
     Parameters
     ----------
-    states, places, used : as in `look_up`.
-    own : of all encodings, before flags and state are added, shape (., H).
-    flags : as in `pool_parts`.
-    state : what each program adds, shape (S, H).
+    states, places, used : arguments of `look_up`.
+    own : first layer of all encodings, before flags and state are added, shape (., H).
+    flags : added parts, as in `pool_parts`.
+    state : part that each program adds, shape (S, H).
     firsts : place in `out` of the first variable of each program, shape (S,).
     out : shape (sum of sizes, H), written.
     """
@@ -164,10 +164,10 @@ class Heads(NamedTuple):
 
     Attributes
     ----------
-    operations : of operations, shape (S, 38).
-    single : of operations of one argument, by variable, shape (R, .).
-    first, second : of operations of two arguments, by variable: a score, then factors; shape (R, operations times (1 +
-        rank)).
+    operations : scores of operations, shape (S, 38).
+    single : scores of operations of one argument, by variable, shape (R, .).
+    first, second : operations of two arguments, by variable: a score, then factors; shape (R,
+        operations times (1 + rank)).
     """
 
     operations: Array
@@ -188,7 +188,7 @@ def score_moves(
     firsts : place in `heads` of the first variable of each program, shape (S,).
     states : place of the program of each line, ascending, shape (N,).
     lines : operation and arguments, shape (N, 3).
-    column : of each operation among those with as many arguments, shape (38,).
+    column : place of each operation among those with as many arguments, shape (38,).
     commutes : whether arguments can be swapped, shape (38,).
     rank : number of factors.
     out : shape (N,), written.

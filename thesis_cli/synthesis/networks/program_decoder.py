@@ -5,9 +5,9 @@ reads the token of the line above and how many lines are left, and gives logits 
 line. The 34 logits of the attributes, for searches that try operations in an order, come from the
 same pooled layer.
 
-A token is an operation with the variables that it takes, each named by its slot. Inputs have slots 0 to 2, numbers first as in a corpus. The
-result of the line above has slot 3, that of the line above it slot 4, and so on: what a decoder
-learns of a line holds wherever the line stands.
+A token is an operation with the variables that it takes, each named by its slot. Inputs have slots 0
+to 2, numbers first as in a corpus. The result of the line above has slot 3, that of the line above it
+slot 4, and so on: what a decoder learns of a line holds wherever the line stands.
 
 Arrays of the weights, as `weights.Weights` has them: those of `feed_forward`, and
 
@@ -72,11 +72,11 @@ class ProgramNetwork:
     Attributes
     ----------
     encoder : gives the pooled last layer, and logits of the attributes.
-    semantics : of the tasks that it takes.
+    semantics : semantics of the tasks that it takes.
     lines : T of the longest program that it writes.
-    cell : of the decoder.
-    of_token : what the token of the line above adds to the gates, shape (N + 1, 3 K).
-    of_left : what the number of lines left adds, shape (T, 3 K), from one line.
+    cell : cell of the decoder.
+    of_token : part of the gates that the token of the line above adds, shape (N + 1, 3 K).
+    of_left : part that the number of lines left adds, shape (T, 3 K), from one line.
     output : weights, shape (K, N), and biases of the tokens.
     """
 
@@ -90,12 +90,8 @@ class ProgramNetwork:
 
     @classmethod
     def of(cls, weights: Weights) -> ProgramNetwork:
-        """The network of weights of the kind `program`.
-
-        Raises
-        ------
-        InputError : the arrays do not have the shapes that the sizes require.
-        """
+        """The network of weights of the kind `program`. Raises InputError if the arrays do not have
+        the shapes that the sizes require."""
         arrays, semantics = weights.arrays, weights.semantics
         dimensions, layers, units, token, lines = (
             weights.size(name) for name in ("embedding", "layers", "units", "token", "lines")
@@ -119,13 +115,8 @@ class ProgramNetwork:
         return self.encoder.logits(encoded)
 
     def start(self, task: Task) -> Array:
-        """The first state for a task, shape (1, K).
-
-        Raises
-        ------
-        InputError : the network does not take values of this range, lists of this length, or so
-            many inputs.
-        """
+        """The first state for a task, shape (1, K). Raises InputError if the network does not take
+        values of this range, lists of this length, or so many inputs."""
         return self.encoder.pooled(encode([task], self.semantics))
 
     def step(self, state: Array, above: Numbers, left: int) -> tuple[Array, Array]:
@@ -155,12 +146,8 @@ class ProgramNetwork:
 
 @cache
 def network(name_or_path: str = SHIPPED) -> ProgramNetwork:
-    """The network of weights; it is read once.
-
-    Raises
-    ------
-    InputError : they cannot be read, or are of another kind.
-    """
+    """The network of weights; it is read once. Raises InputError if they cannot be read, or are of
+    another kind."""
     return ProgramNetwork.of(load(name_or_path, ("program",)))
 
 

@@ -319,7 +319,7 @@ def relate(
 
     Parameters
     ----------
-    values : in lanes, shape (R, .).
+    values : values in lanes, shape (R, .).
     lists : whether a value is a list, shape (R,).
     rows : places of the K values, shape (K,).
     targets : outputs of tasks, in lanes, shape (tasks, .).

@@ -103,12 +103,7 @@ UNIT, HIGHEST = 1.0, 12
 
 def levels_of(order: Order, unit: float = UNIT) -> tuple[int, ...]:
     """Costs of operations: -ln p in whole units, from 1 to `HIGHEST`, p being the probability by
-    which an order ranks them.
-
-    Raises
-    ------
-    InputError : the unit is not above 0.
-    """
+    which an order ranks them. Raises InputError if the unit is not above 0."""
     if not unit > 0:
         raise InputError(f"the unit of costs is {unit:g}", "it must be above 0")
     least = math.exp(-HIGHEST * unit)
@@ -135,14 +130,14 @@ class Bank:
 
     Parameters
     ----------
-    task, order, limits, semantics : as a solver takes them.
-    costs : of the operations by id, whole numbers, at least 1.
+    task, order, limits, semantics : arguments of a solver.
+    costs : costs of the operations by id, whole numbers, at least 1.
 
     Attributes
     ----------
     size : highest level of the trees that were made; if each operation costs 1, their size.
     last : level by which all trees of at most T = `Limits.max_length` operations are made.
-    close : by how many lines a program may be too long for an attempt to shorten it.
+    close : excess of lines up to which a program is shortened.
     """
 
     close = CLOSE

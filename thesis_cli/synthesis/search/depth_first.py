@@ -71,11 +71,11 @@ class Examination:
 
     Parameters
     ----------
-    task, semantics : what programs must fit.
+    task, semantics : examples that programs must fit, and range of numbers.
     length : T, number of lines.
     space : which programs.
     count : programs at which it ends.
-    pruning : what it leaves out.
+    pruning : programs that it leaves out.
     lazily : whether a last line is run on an example only if it fits those before it.
     """
 
@@ -142,7 +142,7 @@ class Examination:
         Parameters
         ----------
         lines : operation and arguments of each, shape (k, 3), k < T, as in `execution.Pool`.
-        values : of the inputs and these lines, shape (inputs + k, .).
+        values : values of the inputs and these lines, shape (inputs + k, .).
         types : whether they are numbers, shape (inputs + k,).
         """
         state, k = self._state, len(lines)
@@ -209,8 +209,8 @@ class DepthFirst:
 
     Parameters
     ----------
-    pruning : what it leaves out. Each program counts once, at its own length; with no pruning they
-        are all programs of these lengths.
+    pruning : programs that it leaves out. Each program counts once, at its own length; without
+        pruning they are all programs of these lengths.
     nodes : programs after which it stops, at the end of a slice and so at the same one on every
         machine; None for no limit.
     """
@@ -227,7 +227,8 @@ class DepthFirst:
 
 
 class Run:
-    """One search: its clock, and what it found and examined so far.
+    """One search: its clock, and what it found and examined so far. Raises InputError if a list
+    does not fit into lanes.
 
     Attributes
     ----------
@@ -237,10 +238,6 @@ class Run:
     exhausted : every program of at most this length was examined, or could be left out.
     found_after, first_after : seconds after which the shortest program was found, and the first
         one; None if there is none.
-
-    Raises
-    ------
-    InputError : a list does not fit into lanes.
     """
 
     def __init__(self, name: str, task: Task, limits: Limits, semantics: Semantics, pruning: Pruning = ALL) -> None:
@@ -275,7 +272,7 @@ class Run:
         ----------
         parts : lengths with the programs to examine; if the first of these have all operations, all
             programs of that length are among them.
-        stopped : what stopped the search before this one, if anything.
+        stopped : reason for which the search before this one stopped, if any.
         """
         enough = len(self.programs) + self._limits.count
         try:
@@ -374,7 +371,7 @@ class SortAndAdd:
 
     Parameters
     ----------
-    pruning : what it leaves out besides.
+    pruning : programs that it leaves out besides.
     again : whether the search over a larger set starts anew, and examines the programs over the
         earlier ones again, as that of section 5.4.4 does.
     """

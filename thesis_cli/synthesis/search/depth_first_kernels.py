@@ -27,15 +27,15 @@ class Problem(NamedTuple):
     ----------
     pool : values of the inputs, of the T lines (written), and of the required output, shape (inputs
         + T + 1, .).
-    bounds : as `apply` takes them.
+    bounds : range and rounding, as `apply` takes them.
     types : whether a variable is a number, shape (inputs + T,); those of lines are written.
     result_is_int : whether the output is a number.
-    rules : what lines may be.
+    rules : rules for lines.
     probe : example on which last lines are compared before they are run.
     lazily : whether last lines are run on an example only if lengths allow that they fit, and they
         fit those before it; otherwise on all of them.
-    costs : of the operations of `rules.order`, ascending; the cost of a program is that of its
-        lines but the last.
+    costs : costs of the operations of `rules.order`, ascending; the cost of a program is that of
+        its lines but the last.
     least, most : programs are examined whose cost is at least the first and below the second.
     """
 
@@ -63,7 +63,7 @@ class State(NamedTuple):
     uses : how often a variable is taken by the lines so far, shape (inputs + T,). All 0 at first.
     valid : whether lines have values down to each depth, shape (T + 1,). valid[0] is true.
     choices : room for what the lines can be, shape (T, ., 3).
-    chosen : what the lines are, shape (T, 3).
+    chosen : chosen lines, shape (T, 3).
     variables : room for `next_lines`, shape (4, inputs + T + 1).
     ends, known : room for what last lines can be, shape (4 (inputs + T), ., 3), and their numbers.
     short : room for whether a variable is a list shorter than the output, shape (inputs + T,).
@@ -255,7 +255,7 @@ def search(problem: Problem, state: State, budget: int) -> int:
 
     Parameters
     ----------
-    problem, state : what to examine, and how far that has come.
+    problem, state : programs to examine, and the position of the search.
     budget : lines to try in this call.
 
     Returns

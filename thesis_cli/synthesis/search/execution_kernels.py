@@ -27,9 +27,9 @@ class Programs(NamedTuple):
     Attributes
     ----------
     rows : values of all variables (`lanes`), shape (B V, .).
-    types : of the variables, shape (B, V).
+    types : types of the variables, shape (B, V).
     sizes : number of variables so far, shape (B,).
-    valid, solved, repeated : as in `execution.Pool`, shape (B,).
+    valid, solved, repeated : flags as in `execution.Pool`, shape (B,).
     task : place of the task of each, shape (B,).
     targets : outputs of the tasks, shape (tasks, .).
     target_types : their types, shape (tasks,).
@@ -52,7 +52,7 @@ def extend(programs: Programs, moves: Ints, bounds: Bounds) -> None:
 
     Parameters
     ----------
-    programs : with room for another variable each; updated.
+    programs : programs, each with room for another variable; updated.
     moves : operation and arguments of each line, shape (B, 3), the same argument twice if the
         operation takes one. They fit the types of the variables.
     bounds : range of numbers, and rounding.

@@ -89,11 +89,6 @@ class LengthByLength(ABC):
         return Solution(programs, name, self.clock.nodes, seconds, exhausted, stopped, found_after, tuple(kept.same))
 
     def look(self) -> None:
-        """Look at the clock.
-
-        Raises
-        ------
-        TimeoutError : a limit is reached.
-        """
+        """Look at the clock. Raises TimeoutError if a limit is reached."""
         if self.clock.is_up:
             raise TimeoutError

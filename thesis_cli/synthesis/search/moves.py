@@ -70,7 +70,7 @@ def moves(pool: Pool, operations: Sequence[int] | None = None, pruning: Pruning 
     pool : the programs.
     operations : ids of those to use, in the order in which a search tries them; all by id if left
         out.
-    pruning : what to leave out. Only UNUSED, COMMUTED, PERMUTED and MISTYPED matter, which need no
+    pruning : moves to leave out. Only UNUSED, COMMUTED, PERMUTED and MISTYPED matter, which need no
         values. MISTYPED is about line T.
     """
     from thesis_cli.synthesis.language.operation_kernels import GIVES_INT

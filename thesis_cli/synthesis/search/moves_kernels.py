@@ -46,7 +46,7 @@ def next_lines(rules, types, uses, chosen, depth, variables, lines):
 
     Parameters
     ----------
-    rules : what lines may be.
+    rules : rules for lines.
     types : whether a variable is a number, down to this line.
     uses : how often a variable is taken by the lines so far.
     chosen : the lines so far, as such rows.
@@ -148,7 +148,7 @@ class Room(NamedTuple):
     uses : shape (V,).
     chosen : shape (T, 3).
     variables : shape (4, V + 1).
-    rows : for what its next line can be, shape (., 3).
+    rows : room for the next lines of a program, shape (., 3).
     """
 
     uses: Ints
@@ -168,7 +168,7 @@ def list_moves(batch: Batch, order: Ints, ends: Flags, pruning: int, room: Room,
     ends : whether a last line can have an operation of `order`, for outputs that are lists and for
         those that are numbers; then true for all, as no operation is required; shape (3, .).
     pruning : bits of prunings.
-    room : for one program.
+    room : room for one program.
     moves : place of the program, operation and arguments of each move, shape (., 4), written; those
         that find no room are only counted.
 

@@ -54,8 +54,8 @@ class Space:
     Attributes
     ----------
     operations : ids, in the order in which they are tried.
-    fresh : for each operation whether it is new; every program has a new one. By default all are.
-    costs : of these operations, ascending; 0 by default.
+    fresh : whether each operation is new; every program has a new one. By default all are.
+    costs : costs of these operations, ascending; 0 by default.
     least, most : the cost of a program is at least the first and below the second.
     """
 

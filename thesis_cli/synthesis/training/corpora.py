@@ -76,8 +76,8 @@ def training_corpus(
     ----------
     length : T, lines of each program, from 1 to 10.
     count : programs; by default as in `TRAINED`. If there are fewer of up to 3 lines, all of them.
-    examples : of each program; by default as in `TRAINED`. 160 bytes of memory each, and twice that
-        while they are made.
+    examples : examples of each program; by default as in `TRAINED`. Each takes 160 bytes of memory,
+        twice that while it is made.
     jobs : threads; the corpus does not depend on it.
     progress : called with the number of programs just made.
 
@@ -108,7 +108,7 @@ class TrainingData:
 
     Attributes
     ----------
-    corpus : with at least `examples` examples of each program.
+    corpus : corpus with at least `examples` examples of each program.
     train : rows of the programs to train on.
     validation : rows of the programs that are held back. If the corpus has too few programs for
         that, the first `examples` examples of all programs are held back instead.
@@ -122,12 +122,8 @@ class TrainingData:
 
     @classmethod
     def split(cls, corpus: Corpus, seed: int, examples: int = EXAMPLES) -> TrainingData:
-        """Split the programs of a corpus that are not for testing.
-
-        Raises
-        ------
-        InputError : it has no program to train on, or too few examples of each.
-        """
+        """Split the programs of a corpus that are not for testing. Raises InputError if it has no
+        program to train on, or too few examples of each."""
         rows = np.flatnonzero(~corpus.test)
         found = corpus.numbers.shape[1]
         few = len(rows) < FEW

@@ -44,8 +44,8 @@ class FeedForwardModule(nn.Module):
     ----------
     semantics : range of numbers and length L of lists.
     embedding, layers, units : E, H, K.
-    generator : of the first weights.
-    shares : of the attributes in the corpus, shape (34,).
+    generator : generator of the first weights.
+    shares : shares of the attributes in the corpus, shape (34,).
     """
 
     def __init__(
@@ -113,9 +113,9 @@ class FeedForwardLearner:
 
     Parameters
     ----------
-    data : what it learns from.
-    seed : of the first weights.
-    device : where it is trained.
+    data : programs to learn from.
+    seed : seed of the first weights.
+    device : device that trains it.
     embedding, layers, units : E, H, K.
     """
 
@@ -180,8 +180,8 @@ class GruModule(nn.Module):
     ----------
     semantics : range of numbers.
     embedding, units : E, K.
-    generator : of the first weights.
-    shares : of the attributes in the corpus, shape (34,).
+    generator : generator of the first weights.
+    shares : shares of the attributes in the corpus, shape (34,).
     """
 
     def __init__(
@@ -231,9 +231,9 @@ class GruLearner(FeedForwardLearner):
 
     Parameters
     ----------
-    data : what it learns from.
-    seed : of the first weights.
-    device : where it is trained.
+    data : programs to learn from.
+    seed : seed of the first weights.
+    device : device that trains it.
     embedding, units : E, K.
     """
 

@@ -40,12 +40,12 @@ class Batch:
     Attributes
     ----------
     lengths, standing : lines of the program, and of the state, shape (S,).
-    features : of the variables of all programs and the outputs, shape (K, M, FEATURES).
-    weights : of examples, shape (K, M).
+    features : features of the variables of all programs and the outputs, shape (K, M, FEATURES).
+    weights : weights of examples, shape (K, M).
     variables : places in `features` of the variables of each state, shape (S, V).
     there : whether a state has a variable, shape (S, V).
-    flags : of the variables, shape (S, V, FLAGS).
-    globals : of the states, shape (S, GLOBALS).
+    flags : flags of the variables, shape (S, V, FLAGS).
+    globals : numbers on the states, shape (S, GLOBALS).
     legal, right : whether a line is legal, and whether it is right, shape (S, .): `places_of`.
     """
 
@@ -113,7 +113,7 @@ def batch_of(part: Corpus, rng: np.random.Generator, states: int = 4, slack: boo
     ----------
     part : the programs.
     rng : draws which lines stand.
-    states : of each program.
+    states : states of each program.
     slack : whether some states have room for more lines than their program has.
     """
     lines = lines_of(part)

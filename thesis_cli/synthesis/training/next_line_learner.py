@@ -51,7 +51,7 @@ def corpus(share: float = 1.0, jobs: int = 1, progress: Tick = lambda done: None
 
     Parameters
     ----------
-    share : of their number.
+    share : share of the programs to make.
     jobs : threads; the corpus does not depend on it.
     progress : called with the number of programs just made.
     """
@@ -77,9 +77,9 @@ class NextLineLearner:
 
     Parameters
     ----------
-    data : what it learns from.
-    seed : of the first weights.
-    sizes : of the layers.
+    data : programs to learn from.
+    seed : seed of the first weights.
+    sizes : sizes of the layers.
     """
 
     kind: Kind = "next-line"

@@ -38,7 +38,7 @@ class ProgramModule(nn.Module):
     ----------
     encoder : gives the first state, with K units, and logits of the attributes.
     units, token, lines : K, D, T.
-    generator : of the first weights.
+    generator : generator of the first weights.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class ProgramModule(nn.Module):
 
         Parameters
         ----------
-        taken : what the encoder takes.
+        taken : input of the encoder.
         lines : tokens, -1 after the last line, shape (B, T).
         fits : which tokens fit the variables above, shape (B, T, N).
 
@@ -99,9 +99,9 @@ class ProgramLearner:
 
     Parameters
     ----------
-    data : what it learns from.
-    seed : of the first weights.
-    device : where it is trained.
+    data : programs to learn from.
+    seed : seed of the first weights.
+    device : device that trains it.
     embedding, layers, units, token : E, H, K, D.
     encoder : weights of a feed-forward network of these sizes, with which the encoder begins;
         random ones if left out.
@@ -170,12 +170,8 @@ class ProgramLearner:
 
 def mixed(data: TrainingData) -> TrainingData:
     """The same data, where programs of rare lengths are repeated: there are few short programs, and
-    a decoder is to know them.
-
-    Raises
-    ------
-    InputError : examples are held back instead of programs; there are too few programs.
-    """
+    a decoder is to know them. Raises InputError if examples are held back instead of programs;
+    there are too few programs."""
     if data.by_examples:
         raise InputError(f"the corpus has {len(data.train):,} programs", "make one with --count 1000")
     lengths = data.corpus.lengths[data.train]

@@ -38,8 +38,8 @@ class Learner(Protocol):
     Attributes
     ----------
     kind : which network, as its weights name it.
-    sizes : of its layers, by name, as its weights have them.
-    module : what is trained.
+    sizes : sizes of its layers by name, as its weights have them.
+    module : module that is trained.
     """
 
     kind: Kind
@@ -69,8 +69,8 @@ class Plan:
     programs : that it sees; each program of the corpus counts each time.
     batch : programs of a step.
     rate : largest step size of Adam. It rises over the first steps, then falls along a cosine.
-    seed : of all random choices.
-    evaluations : of the loss on held back programs, evenly spread.
+    seed : seed of all random choices.
+    evaluations : number of evenly spread evaluations of the loss on held back programs.
     patience : evaluations without a better loss after which training stops.
     half : whether layers multiply in bfloat16, which is nearly twice as fast on a CPU.
     """
@@ -105,8 +105,8 @@ class Course:
     curve : a row for each evaluation: programs seen, processor seconds, step size, loss in training
         since the last one, and loss in validation.
     best : the least loss in validation.
-    weights : of the module with that loss.
-    sums : of the losses since the last evaluation, and their number.
+    weights : weights of the module with that loss.
+    sums : sum of the losses since the last evaluation, and their number.
     seconds : processor seconds so far.
     stopped : whether training ended before its time.
     """
@@ -127,17 +127,14 @@ def train(
     checkpoints: Checkpoints | None = None,
     tick: Tick = lambda done: None,
 ) -> Course:
-    """Train a network; its module then has the weights of the least loss in validation.
+    """Train a network; its module then has the weights of the least loss in validation. Raises
+    InputError if the checkpoint is damaged, or of another run; no loss is finite; OSError if a
+    checkpoint could not be written; the one before is still there.
 
     Parameters
     ----------
-    checkpoints : where to go on from, if there is one, and to save the state at intervals.
+    checkpoints : checkpoint to go on from, if there is one, and to save at intervals.
     tick : called with the number of programs just seen.
-
-    Raises
-    ------
-    InputError : the checkpoint is damaged, or of another run; no loss is finite.
-    OSError : a checkpoint could not be written; the one before is still there.
     """
     module, course = learner.module, Course()
     optimizer = torch.optim.Adam(module.parameters(), lr=plan.rate)
@@ -226,7 +223,7 @@ class Checkpoints:
 
     Parameters
     ----------
-    path : of the file.
+    path : path of the file.
     made_from : settings that determine the training, in types of JSON.
     every : seconds between two checkpoints.
     """
@@ -236,12 +233,8 @@ class Checkpoints:
         self._made_from = json.dumps(made_from, sort_keys=True)
 
     def load(self) -> dict[str, Any] | None:
-        """What was saved last; None if nothing was.
-
-        Raises
-        ------
-        InputError : the file is damaged, or it is of another training.
-        """
+        """What was saved last; None if nothing was. Raises InputError if the file is damaged, or it
+        is of another training."""
         if not self.path.exists():
             return None
         try:
@@ -260,12 +253,8 @@ class Checkpoints:
         return state
 
     def save(self, state: Mapping[str, Any]) -> None:
-        """Replace what was saved last.
-
-        Raises
-        ------
-        OSError : naming the file; what was saved last is still there.
-        """
+        """Replace what was saved last. Raises OSError naming the file; what was saved last is still
+        there."""
         file = io.BytesIO()
         torch.save({"format": FORMAT, "made_from": self._made_from, "state": dict(state)}, file)
         write_atomic({self.path: file.getvalue()})
