@@ -34,7 +34,7 @@ _BELOW_ONE = 1 - 2.0**-53
 
 
 class Noise(NamedTuple):
-    """Which perturbations are drawn.
+    """Perturbations that are drawn.
 
     Attributes
     ----------

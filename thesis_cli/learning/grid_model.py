@@ -70,7 +70,7 @@ class GridWeights:
         return bool((self.right >= 0).all() and (self.down >= 0).all())
 
     def own(self, noisy: Bools) -> Floats:
-        """What y_i is multiplied with, given noisy images; shapes (..., h, w) -> (..., h, w)."""
+        """Factor of each y_i, given noisy images; shapes (..., h, w) -> (..., h, w)."""
         return np.asarray(np.where(noisy, self.field, -self.field) + self.bias)
 
     def pairs(self, images: Floats) -> Floats:
@@ -173,9 +173,8 @@ class Layout:
         return np.concatenate([part.reshape(-1) for part in parts])
 
     def features(self, noisy: Floats, clean: Floats) -> Floats:
-        """What the weights are multiplied with in the scores of pairs, averaged over the pairs; shapes
-        (count, h, w), in {-1, +1}, -> (size,).
-        """
+        """Factors of the weights in the scores of pairs, averaged over the pairs; shapes (count, h,
+        w), in {-1, +1}, -> (size,)."""
         count = len(clean)
         return self.gradient(
             np.einsum("kij,kij->ij", noisy, clean) / count,

@@ -58,7 +58,7 @@ class Problem:
         return self.layout.weights(vector)
 
     def own(self, weights: GridWeights, images: Ints | slice = slice(None)) -> Floats:
-        """What y_i is multiplied with, given some noisy images."""
+        """Factor of each y_i, given some noisy images."""
         return np.asarray(weights.field * self.noisy[images] + weights.bias)
 
     def feasible(self, vector: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""What a training of a grid model is told."""
+"""Settings of a training of a grid model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How expressions are evaluated, and what the evaluation gives."""
+"""Settings of an evaluation, and its result."""
 
 from __future__ import annotations
 

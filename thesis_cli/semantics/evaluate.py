@@ -321,7 +321,7 @@ class Evaluator:
 
 
 def _name(node: Expression) -> str:
-    """What an error calls an expression."""
+    """Name of an expression in errors."""
     return "let" if isinstance(node, Let) else node.name if isinstance(node, Call | Variable) else "the number"
 
 

@@ -318,7 +318,7 @@ class _Parser:
 
 
 def _usage(name: str) -> str:
-    """How a function or distribution is written."""
+    """The way in which a function or distribution is written."""
     if name in DISTRIBUTIONS:
         return DISTRIBUTIONS[name].usage
     function = FUNCTIONS[name]

@@ -77,7 +77,7 @@ class Checkpoint:
 
 
 def digest(*arrays: npt.NDArray[Any]) -> str:
-    """What tells the data of a training from others."""
+    """Digest that tells the data of a training from others."""
     found = hashlib.sha256()
     for array in arrays:
         found.update(f"{array.shape}{array.dtype}".encode())

@@ -62,7 +62,7 @@ class Lattice(ABC):
 
     @abstractmethod
     def sets(self, nodes: Ints) -> Ints:
-        """What each of the nodes has covered, as the bits of a number."""
+        """Elements that each of the nodes has covered, as the bits of a number."""
 
     @cached_property
     def _kept(self) -> list[Level]:
@@ -134,9 +134,8 @@ class Lattice(ABC):
         return forward[:, -1].copy(), self._trace(len(scores), choose)
 
     def draws(self, scores: Floats, count: int, rng: np.random.Generator) -> Ints:
-        """What independent random paths cover step by step, as in `best_paths`, shape (count, levels
-        + 1), for one vector of scores.
-        """
+        """Elements that independent random paths cover step by step, as in `best_paths`, shape
+        (count, levels + 1), for one vector of scores."""
         forward = self.forward(scores[None])[0]
 
         def choose(at: Ints, level: Level, local: Ints) -> Ints:

@@ -170,7 +170,7 @@ def fit(
 
 
 class _Course:
-    """What L-BFGS evaluates, and the rows of its trace."""
+    """Objective that L-BFGS evaluates, and the rows of its trace."""
 
     def __init__(self, problem: Problem, tolerance: float, progress: Tick | None, seen: Seen | None) -> None:
         self.problem, self.tolerance, self.progress, self.seen = problem, tolerance, progress, seen

@@ -191,7 +191,8 @@ def _walk_many(scores: Floats, proposed: Floats, clocks: Floats) -> Ints:
 
 
 def _walk_few(scores: Floats, proposed: Floats, clocks: Floats) -> Ints:
-    """As `_walk_many`, chain by chain: an array operation on a few numbers costs more than they do."""
+    """Step of `_walk_many`, chain by chain: an array operation on a few numbers costs more than
+    they do."""
     last = np.full(len(scores), -1)
     for chain, current in enumerate(scores.tolist()):
         waits = clocks[:, chain].tolist()

@@ -29,7 +29,7 @@ DIRECT = Direct()
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Where a training stands after some passes.
+    """Progress of a training after some passes.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class State:
 
 @dataclass(frozen=True)
 class Pace:
-    """How much work a training does.
+    """Amount of work that a training does.
 
     Attributes
     ----------

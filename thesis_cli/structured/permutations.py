@@ -58,7 +58,7 @@ class Permutations(LatticeSpace):
             yield np.array(block, dtype=np.int64)
 
     def _decoded(self, sets: Ints) -> Ints:
-        """Which element each level of a path adds: positions of items 0, 1, ..."""
+        """The element that each level of a path adds: positions of items 0, 1, ..."""
         return added(sets)
 
 

@@ -84,7 +84,7 @@ class Telescoped:
 
 @dataclass(frozen=True)
 class Plan:
-    """What an estimate by a telescoping product shall guarantee, and how.
+    """Accuracy of an estimate by a telescoping product, and its schedule.
 
     Attributes
     ----------

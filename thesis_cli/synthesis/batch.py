@@ -139,7 +139,7 @@ class Journal:
         self.kept[place] = found
 
     def _read(self, line: bytes) -> tuple[int, Solution] | None:
-        """What `add` wrote; None if the line is damaged, or the order is another one now."""
+        """Read what `add` wrote; None if the line is damaged, or the order is another one now."""
         try:
             row = json.loads(line)
             place, found = row["place"], row["solution"]
@@ -153,7 +153,7 @@ class Journal:
 
     @property
     def state(self) -> str:
-        """How many tasks a next run need not solve."""
+        """Number of tasks that a next run need not solve, in words."""
         if not self.kept:
             return f"none of {len(self._tasks):,} tasks is finished"
         return f"{len(self.kept):,} of {len(self._tasks):,} tasks are kept; run the same command again to go on"

@@ -1,5 +1,5 @@
-"""How often programs use each function and lambda: the order of a search without a guide (section
-5.5.1).
+"""Shares of programs that use each function and lambda: the order of a search without a guide
+(section 5.5.1).
 
 `python -m thesis_cli.synthesis.prior` writes the table that `load` reads: the share of random
 distinct programs of length 4 (`corpus_maker`) that use each.

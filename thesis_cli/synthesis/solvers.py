@@ -87,7 +87,7 @@ def solver(name: SolverName) -> Solver:
 
 
 def label(name: str) -> str:
-    """What an answer calls a solver, or a part of one such as the turns of `auto`."""
+    """Name in answers of a solver, or of a part of one such as the turns of `auto`."""
     return SOLVERS[name].label or name if name in SOLVERS else name
 
 

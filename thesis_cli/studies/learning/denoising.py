@@ -81,7 +81,7 @@ def errors(predict: Callable[[Bools], Bools], parts: dict[str, Part]) -> dict[st
 
 
 def about(weights: GridWeights) -> dict[str, float]:
-    """How many weights there are, and what share of the couplings does not attract."""
+    """Number of weights, and share of the couplings that do not attract."""
     found = couplings(weights)
     return {"parameters": weights.field.size + found.size, "not_attractive": float((found <= 0).mean())}
 

@@ -1,4 +1,4 @@
-"""How far evaluated expressions are from their exact laws."""
+"""Distances of evaluated expressions from their exact laws."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class Way:
-    """How an expression is evaluated, as in `Settings`; `repeats` runs with seeds of their own."""
+    """A way to evaluate an expression, as in `Settings`; `repeats` runs with seeds of their own."""
 
     size: int
     method: str

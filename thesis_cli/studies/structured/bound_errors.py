@@ -27,7 +27,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Course:
-    """How much is measured.
+    """Amount of measurement.
 
     Attributes
     ----------

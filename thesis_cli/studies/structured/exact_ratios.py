@@ -138,7 +138,7 @@ def needed_numbers(space: Space, weights: Floats, bound: float, p: int, error: f
 
 
 def schedule_numbers(schedule: Schedule, ratios: ExactRatios, p: int, limits: PotentialRange) -> dict[str, float]:
-    """What section 2.2 states about a schedule, of which `ratios` are the exact ratios.
+    """Numbers that section 2.2 states about a schedule, of which `ratios` are the exact ratios.
 
     Returns
     -------
@@ -198,7 +198,7 @@ def perturbations(error: float) -> int:
 
 
 def needed(space: Space, weights: Floats, error: float) -> Needed:
-    """What each way takes for an error, from exact variances and spans.
+    """Work of each way for an error, from exact variances and spans.
 
     Parameters
     ----------

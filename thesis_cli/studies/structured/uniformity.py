@@ -114,7 +114,7 @@ def printed_counts(parents: Sequence[int]) -> list[int]:
 
 
 def prefixes(parents: Sequence[int], subtrees: Ints) -> Prefixes:
-    """What the printed formula says of each subtree as a prefix, and what is so.
+    """Counts of the printed formula for each subtree as a prefix, and the true ones.
 
     Parameters
     ----------

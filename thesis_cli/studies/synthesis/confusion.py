@@ -1,4 +1,4 @@
-"""Which attributes a guide confuses: conditional confusion matrices (Thesis D.7)."""
+"""Conditional confusion matrices: which attributes a guide confuses (Thesis D.7)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def serial_order(found: Confusion) -> list[int]:
 
 @dataclass(frozen=True)
 class Contrast:
-    """How much likelier some false positives are than others.
+    """Difference in likelihood between some false positives and others.
 
     Attributes
     ----------
@@ -150,14 +150,14 @@ def _resampled(predicted: Floats, truth: Flags, resamples: int, rng: np.random.G
 
 
 def _contrast(value: Floats, average: Floats) -> Contrast:
-    """From the sample, and after it the resamples."""
+    """Contrast of the sample, with the spread of the resamples after it."""
     resampled = (value - average)[1:]
     known = resampled[np.isfinite(resampled)]
     return Contrast(float(value[0]), float(average[0]), float(known.std()) if known.size else np.nan)
 
 
 def _mean(cells: Floats) -> Floats:
-    """Of each row, over its cells that are defined."""
+    """Mean of each row over its cells that are defined."""
     known = np.isfinite(cells)
     return _ratio(np.where(known, cells, 0.0).sum(axis=1), known.sum(axis=1))
 

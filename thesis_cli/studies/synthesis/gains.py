@@ -1,4 +1,4 @@
-"""What guidance gains, as numbers with standard errors, from the rows of `guided_searches.run`.
+"""Gains by guidance, as numbers with standard errors, from the rows of `guided_searches.run`.
 
 Standard errors are those of the choice of tasks. A search that was stopped counts with what it
 spent, or as a bound (`speedups`). Functions give None where the rows do not tell.
@@ -71,8 +71,8 @@ def baselines(frame: pd.DataFrame, slow: str, fast: str, share: float, published
 
 
 def difference(frame: pd.DataFrame, more: str, less: str, share: float) -> Number | None:
-    """By how many orders of magnitude the network saves one search more than another that had the
-    same tasks."""
+    """Orders of magnitude by which the network saves one search more than another that had the same
+    tasks."""
     found = gain(frame, more, share), gain(frame, less, share)
     if found[0] is None or found[1] is None or found[0].relation == "<" or found[1].relation == ">":
         return None
@@ -83,8 +83,8 @@ def difference(frame: pd.DataFrame, more: str, less: str, share: float) -> Numbe
 
 
 def more_solved(frame: pd.DataFrame, search: str) -> Number | None:
-    """By what share of the tasks that were searched both ways the network solves more of them within
-    the limits."""
+    """Increase in the share of tasks solved within the limits by the network, over the tasks that
+    were searched both ways."""
     (_, before), (_, after) = (_both(frame, search, guide) for guide in (PRIOR, NETWORK))
     return _mean(after.astype(np.float64) - before.astype(np.float64)) if len(after) else None
 

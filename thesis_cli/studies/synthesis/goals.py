@@ -1,5 +1,6 @@
-"""What searches are measured by: the times of the thesis for T = 3, and the goals of this project for
-longer programs."""
+"""Goals for searches: the times of the thesis for T = 3, and those of this project for longer
+programs.
+"""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def plan(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _available(guides: Sequence[str]) -> list[str]:
-    """Those of some guides whose weights are shipped."""
+    """Guides whose weights are shipped."""
     return [_known(guide) for guide in guides if guide != STATE or STATE_WEIGHTS in shipped()]
 
 

@@ -1,5 +1,5 @@
-"""How often the programs to train on use each function and lambda: the order of the baseline, which
-has no network (Thesis section 5.5.1).
+"""Shares of the programs to train on that use each function and lambda: the order of the baseline,
+which has no network (Thesis section 5.5.1).
 
 `python -m thesis_cli.studies.synthesis.incidence` writes the table that `incidence` reads: the
 share of the programs of each training corpus (`training.corpora`) that use each.

@@ -20,7 +20,7 @@ Ranks = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """What an order of C labels means for P sets of relevant labels, each of shape (P,).
+    """Losses of an order of C labels on P sets of relevant labels, each of shape (P,).
 
     Attributes
     ----------
@@ -78,14 +78,14 @@ class Joint:
 
     @classmethod
     def random(cls, count: int, rng: np.random.Generator, sparsity: float = 1.0) -> Joint:
-        """Of all 2^C sets, with probabilities from a Dirichlet distribution; the smaller its
-        parameter `sparsity`, the stronger the correlations."""
+        """Distribution of all 2^C sets, with probabilities from a Dirichlet distribution; the
+        smaller its parameter `sparsity`, the stronger the correlations."""
         labels = (np.arange(2**count)[:, None] >> np.arange(count)) & 1 == 1
         return cls(labels, rng.dirichlet(np.full(2**count, sparsity)))
 
     @classmethod
     def independent(cls, marginals: Floats) -> Joint:
-        """Of labels that are independent."""
+        """Distribution of independent labels."""
         count = len(marginals)
         labels = (np.arange(2**count)[:, None] >> np.arange(count)) & 1 == 1
         return cls(labels, np.where(labels, marginals, 1 - marginals).prod(axis=1))
@@ -107,7 +107,7 @@ class Joint:
 
 @dataclass(frozen=True)
 class Excess:
-    """By how much the order by marginals exceeds the best order of all, as a share of the best.
+    """Excess of the order by marginals over the best order of all, as a share of the best.
 
     Attributes
     ----------

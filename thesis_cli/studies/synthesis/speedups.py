@@ -1,4 +1,4 @@
-"""By what factor guidance shortens searches (Thesis section 5.5.1).
+"""Factors by which guidance shortens searches (Thesis section 5.5.1).
 
 A search that reached its limit cost at least what it spent. So the cost within which a share of the
 tasks is solved may be known only from below, and the factor only from one side.
@@ -24,7 +24,7 @@ RESAMPLES = 1000
 
 @dataclass(frozen=True)
 class Needed:
-    """What must be spent on each task so that a share of them is solved.
+    """Effort on each task by which a share of them is solved.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ def of(frame: pd.DataFrame, search: str, guide: str) -> tuple[Floats, Flags]:
 
 
 def gain(frame: pd.DataFrame, search: str, share: float) -> Speedup | None:
-    """What the network saves a search on the tasks that were searched both ways, by the rows of
+    """Speedup by the network on the tasks that were searched both ways, from the rows of
     `guided_searches.run`; None if they do not tell."""
     rows = frame[frame.search == search]
     both = rows[rows.groupby("task").guide.transform("nunique") == 2]

@@ -78,8 +78,8 @@ EVERY_ROW = (
 
 
 def least_common(frame: pd.DataFrame) -> tuple[float, float] | None:
-    """By how much the common columns of a row exceed the others, and its standard error, in the row
-    of at least `FEW` programs where this is the least sure; from the rows of `tendencies`."""
+    """Excess of the common columns of a row over the others, and its standard error, in the row of
+    at least `FEW` programs where this is the least sure; from the rows of `tendencies`."""
     rows = frame[(frame.part == "row") & (frame["count"] >= FEW) & (frame.standard_error > 0)]
     gaps = (rows.value - rows.average).to_numpy()
     errors = rows.standard_error.to_numpy()

@@ -1,4 +1,4 @@
-"""How fast searches are: programs a second, and seconds until tasks are solved.
+"""Speed of searches: programs a second, and seconds until tasks are solved.
 
 All seconds are processor time, which other programs hardly change. They end no search: that is done by
 a number of programs, so that the same tasks are solved on every machine.

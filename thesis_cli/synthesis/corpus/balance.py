@@ -88,7 +88,8 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """How likely the programs of one length are on given inputs; the module defines a, b, u and v.
+    """Probabilities of the programs of one length on given inputs; the module defines a, b, u and
+    v.
 
     Attributes
     ----------

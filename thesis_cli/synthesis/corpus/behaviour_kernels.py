@@ -135,7 +135,7 @@ def enter_inputs(words: Words, kinds: Flags, table: Words, marks: Words) -> int:
 
 
 class Room(NamedTuple):
-    """Where the variables of a program stand.
+    """Memory for the variables of a program.
 
     Attributes
     ----------
@@ -154,7 +154,7 @@ class Room(NamedTuple):
 
 
 class State(NamedTuple):
-    """How far the enumeration has come; all is updated.
+    """Position of the enumeration; all is updated.
 
     Attributes
     ----------

@@ -254,7 +254,7 @@ class Behaviours:
         return np.asarray((self._excluded[places] != keys).all(axis=1), dtype=np.bool_)
 
     def exclude(self, codes: Codes) -> None:
-        """From now on, select no program that does what one of these does, on inputs in any order;
+        """Select no program from now on that does what one of these does, on inputs in any order;
         codes of shape (P, T)."""
         self._excluded = np.union1d(self._excluded, self._exact.keys(codes))
 

@@ -82,7 +82,7 @@ class Corpus:
 
     @cached_property
     def attributes(self) -> Flags:
-        """Which of the 34 functions and lambdas (`dsl.ATTRIBUTES`) a program uses, shape (P,
+        """Whether a program uses each of the 34 functions and lambdas (`dsl.ATTRIBUTES`), shape (P,
         34)."""
         found: Flags = np.zeros((len(self), len(ATTRIBUTES)), dtype=np.bool_)
         for column in self.codes.T:

@@ -108,7 +108,7 @@ class CorpusPlan:
 
     @property
     def limits(self) -> Limits:
-        """What the examples of a program may be."""
+        """Limits of the examples of a program."""
         from thesis_cli.synthesis.corpus.sampling_kernels import Limits
 
         distinct = min(2, self.examples) if self.distinct is None else self.distinct
@@ -192,7 +192,7 @@ def split(corpus: Corpus) -> Iterator[Corpus]:
 
 
 def _share(plan: CorpusPlan, programs: int) -> int:
-    """How many of the first programs of a length are to test on."""
+    """Number of the first programs of a length that are for testing."""
     return -(-programs * plan.test // (plan.count + plan.test))
 
 
@@ -235,7 +235,7 @@ def _enter(known: Sequence[Behaviours], part: Corpus, lines: int) -> None:
 
 
 def _rows_on(inputs: Signature, part: Corpus) -> Flags:
-    """Which programs take inputs of these types."""
+    """Rows of the programs that take inputs of these types."""
     types = [TYPES.index(kind) for kind in inputs] + [0] * (MOST_INPUTS - len(inputs))
     return np.asarray((part.types[:, :MOST_INPUTS] == types).all(axis=1))
 

@@ -103,7 +103,7 @@ class CorpusFolder:
         self._write(data, False, self._record)
 
     def corpus(self) -> Corpus:
-        """All that is there."""
+        """The whole corpus that is there."""
         return _joined(list(self.parts()))
 
     def finish(self, record: Mapping[str, Any]) -> None:
@@ -199,7 +199,7 @@ def _joined(shards: Sequence[Corpus]) -> Corpus:
 
 
 def _data(part: Corpus, length: int) -> dict[str, Any]:
-    """What a reader must know of the arrays."""
+    """Facts that a reader needs about the arrays."""
     from thesis_cli.synthesis.language.lanes import NULL
 
     semantics = part.semantics

@@ -1,5 +1,5 @@
-"""What programs do to whole numbers of any size, as keys that do not depend on the order of inputs
-of one type.
+"""Results of programs on whole numbers of any size, as keys that do not depend on the order of
+inputs of one type.
 
 Two programs that do the same on all inputs have the same keys, whatever the range of the language
 and the width of compiled numbers. The reverse holds as far as probes can show it.

@@ -37,7 +37,7 @@ ABSENT, WITHIN, BEYOND, OPEN = range(4)
 
 
 class Room(NamedTuple):
-    """Where the variables of a program stand, for A arrangements of the inputs and M probes.
+    """Memory for the variables of a program, for A arrangements of the inputs and M probes.
 
     Attributes
     ----------

@@ -47,8 +47,7 @@ _GOLDEN, _MIX_1, _MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE
 
 
 class Completions(NamedTuple):
-    """What `sample` draws from: all programs, each with the product of the weights of its
-    operations.
+    """Programs that `sample` draws from, each with the product of the weights of its operations.
 
     Attributes
     ----------
@@ -63,7 +62,7 @@ class Completions(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What the examples of a program may be.
+    """Limits of the examples of a program.
 
     Attributes
     ----------

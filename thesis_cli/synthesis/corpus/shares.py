@@ -1,4 +1,6 @@
-"""What programs of a corpus use and do, as shares of the corpus or, by weight, of a uniform one."""
+"""Use of functions and behaviour of the programs of a corpus, as shares of the corpus or, by
+weight, of a uniform one.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ _TWO = np.array([o.function.inputs == (LIST, LIST) for o in OPERATIONS] + [False
 
 
 def properties_of(corpus: Corpus) -> dict[str, dict[str, Flags]]:
-    """Which programs have which properties, by kinds of properties; arrays of shape (P,).
+    """Properties of programs by kinds: whether each program has them, arrays of shape (P,).
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""From the result of an operation back to its arguments: the rules of the deductive search.
+"""Rules of the deductive search: from the result of an operation back to its arguments.
 
 A goal describes a set of values. From a goal for the result, a rule makes one for an argument,
 which contains every argument that has such a result. It may contain others, too. Sets of numbers
@@ -225,7 +225,7 @@ class GoalRules:
         return found or None
 
     def _positions(self, goal: Lists, count: int) -> tuple[Numbers, ...]:
-        """What each of the first `count` numbers is in."""
+        """Set of numbers that each of the first `count` places may have."""
         return goal.front[:count] + (goal.every,) * (count - len(goal.front))
 
     def _pieces(self, goal: Lists) -> tuple[tuple[Numbers, ...], bool]:

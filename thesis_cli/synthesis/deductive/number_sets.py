@@ -159,7 +159,7 @@ class NumberSets:
 
 
 class Join(NamedTuple):
-    """What a lambda of two numbers does to sets; `NumberSets` has methods of these names."""
+    """A lambda of two numbers on sets; `NumberSets` has methods of these names."""
 
     right: Callable[[NumberSets, int, Numbers], Numbers]
     left: Callable[[NumberSets, Numbers], Numbers]

@@ -32,7 +32,7 @@ LEAST = 1e-6
 
 
 class Scores(Protocol):
-    """How probable the next lines of programs are."""
+    """Probabilities of the next lines of programs."""
 
     @property
     def longest(self) -> int | None:

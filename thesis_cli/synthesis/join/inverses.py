@@ -67,7 +67,7 @@ takes and whether that is its second argument."""
 
 @dataclass(frozen=True)
 class Goal:
-    """What a list must be on each example, for the steps of a path to give the output."""
+    """Condition on a list, on each example, under which the steps of a path give the output."""
 
     values: tuple[Value, ...]
     path: Path = ()

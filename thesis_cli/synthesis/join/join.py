@@ -31,7 +31,7 @@ from thesis_cli.synthesis.search.solver import Limits, Order, Stop
 
 @dataclass(frozen=True)
 class Root:
-    """What is compared, and how a tree of the lists becomes one of the output.
+    """A comparison of lists, and how a tree of the lists becomes one of the output.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class Lists:
         return len(self.rows)
 
     def of_size(self, size: int) -> slice:
-        """Those of one size."""
+        """The trees of one size."""
         first, last = np.searchsorted(self.view.sizes, [size, size + 1])
         return slice(int(first), int(last))
 
@@ -254,7 +254,7 @@ class Join:
         heappush(self._steps, (STEP + float(cost), next(self._ties), step))
 
     def _roots(self) -> Iterator[Root]:
-        """What a join can give."""
+        """Outputs that a join can give."""
         examples = len(self._outputs)
         if self._task.output is LIST:
             counts = tuple(len(output) for output in self._outputs)  # type: ignore[arg-type]
@@ -290,7 +290,7 @@ class Join:
         return goals
 
     def _beside(self, root: Root, goals: Goals, size: int) -> Goals:
-        """What is left of goals when an inverted ZIPWITH takes a list of a size."""
+        """Goals that remain when an inverted ZIPWITH takes a list of a size."""
         lists = self._lists_of(root, size)
         part = lists.of_size(size)
         others, rows = lists.view.packed[part].astype(np.int64), lists.rows[part].tolist()

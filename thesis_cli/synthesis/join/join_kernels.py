@@ -36,7 +36,7 @@ FOUND = 7
 
 
 class Search(NamedTuple):
-    """What is sought and found.
+    """Goals of a join and the pairs found.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ def _linear(view, search, h, hashes, heads, nexts, bits):
 
 @helper()
 def _room(view):
-    """How many rows are paired at most, and a power of 2 above twice their number."""
+    """Most rows that are paired, and a power of 2 above twice their number."""
     most = min(view.packed.shape[0], MOST_ROWS)
     slots = 64
     while slots < 2 * most:
@@ -318,7 +318,7 @@ def join(view: View, search: Search, first: int, last: int) -> None:
 
 @inlined
 def _left(kind, x, z):
-    """What must stand in the inner list at a place where the row outside has x and the goal z.
+    """Number that the inner list must have at a place where the row outside has x and the goal z.
 
     Returns
     -------

@@ -20,7 +20,7 @@ from thesis_cli.synthesis.search.bottom_up_kernels import Places
 
 
 class Part(NamedTuple):
-    """Which part of the lists is compared.
+    """The compared part of the lists.
 
     Attributes
     ----------

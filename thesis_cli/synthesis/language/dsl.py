@@ -108,7 +108,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Operation:
-    """What one line of a program can do: a first-order function, or a higher-order one with its
+    """One possible line of a program: a first-order function, or a higher-order one with its
     lambda.
 
     Attributes
@@ -124,7 +124,7 @@ class Operation:
 
     @cached_property
     def name(self) -> str:
-        """As programs write it, such as `MAP (*3)`."""
+        """Name in programs, such as `MAP (*3)`."""
         return f"{self.function.name} {self.f.name}" if self.f else self.function.name
 
     @cached_property
@@ -150,7 +150,7 @@ class Operation:
 
     @cached_property
     def floor(self) -> Callable[..., Value | None]:
-        """As `trunc`, where quotients are rounded down."""
+        """`trunc` with quotients rounded down."""
         return partial(self.function.apply, self.f.floor) if self.f and self.f.floor else self.trunc
 
     @cached_property

@@ -1,4 +1,5 @@
-"""Which of several programs do the same: decided by their outputs on random inputs, the probes.
+"""Observational equivalence: which of several programs do the same, decided by their outputs on
+random inputs, the probes.
 
 Probes are run in plain Python on integers of any size, so a program that leaves the range is not
 taken for another one. NULL is an output like any other.

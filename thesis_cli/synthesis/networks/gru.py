@@ -149,7 +149,7 @@ class Cell:
         return cls(inputs, state)
 
     def gates(self, inputs: Array) -> Array:
-        """What inputs of shape (..., D) add to the gates, shape (..., 3 K)."""
+        """Part of the gates that inputs of shape (..., D) add, shape (..., 3 K)."""
         found: Array = inputs @ self.of_inputs[0] + self.of_inputs[1]
         return found
 

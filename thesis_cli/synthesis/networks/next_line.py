@@ -211,7 +211,7 @@ class NextLine:
         return np.maximum(found, 0, out=found)
 
     def _about(self, pool: Pool) -> States:
-        """What the compiled parts read of a pool."""
+        """Arrays of a pool that the compiled parts read."""
         from thesis_cli.synthesis.networks.next_line_kernels import States
 
         about = zip(pool._targets, pool._target_types.tolist(), pool.tasks, strict=True)

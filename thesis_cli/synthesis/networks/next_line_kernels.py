@@ -43,7 +43,7 @@ class States(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Where the encodings of values stand, by their digests; as long as a power of 2.
+    """Places of the encodings of values by their digests; as long as a power of 2.
 
     Attributes
     ----------

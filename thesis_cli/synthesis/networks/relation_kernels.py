@@ -1,4 +1,4 @@
-"""What a value tells about the output of its example, as numbers for a network.
+"""Features of a value and the output of its example, as numbers for a network.
 
 One value and one output give `FEATURES` numbers: some on each of the two alone, and some on the two
 together, such as the share of places where the output is twice the value. No range is assumed:

@@ -90,7 +90,7 @@ class Weights:
 
 
 def config_of(semantics: Semantics, training: Mapping[str, Any] | None = None, **sizes: int) -> dict[str, Any]:
-    """What `save` takes as `config`."""
+    """The `config` that `save` takes."""
     return {"sizes": sizes, "semantics": asdict(semantics), "training": dict(training or {})}
 
 

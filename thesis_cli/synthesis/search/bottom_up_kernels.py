@@ -64,7 +64,7 @@ class BankRows(NamedTuple):
 
 
 class Level(NamedTuple):
-    """What trees are made now.
+    """The trees that are made now.
 
     Attributes
     ----------

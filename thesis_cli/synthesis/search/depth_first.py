@@ -55,7 +55,7 @@ class Clock(Stopwatch):
 
     @property
     def stop(self) -> Stop:
-        """Which limit it is that is reached, if one is."""
+        """The limit that is reached, if one is."""
         return "nodes" if self._most is not None and self.nodes >= self._most else "timeout"
 
 
@@ -186,12 +186,12 @@ class Examination:
 
     @property
     def found(self) -> list[tuple[Line, ...]]:
-        """Their lines."""
+        """Lines of the programs found and not taken, in order."""
         return [tuple(_line(*map(int, row)) for row in rows) for rows in self._state.found[: self._state.counts[3]]]
 
 
 def _size(value: Value) -> int:
-    """How much a value tells about the line that gives it."""
+    """Amount of information that a value gives about its line."""
     return abs(value) if isinstance(value, int) else len(value)
 
 
@@ -308,12 +308,12 @@ class Run:
         return self.shortest - 1 if self._limits.count == 1 else self._limits.max_length
 
     def cut_short(self, before: Stop) -> Stop:
-        """What stopped the search, after what had stopped a part of it."""
+        """The reason why the search stopped, after that of a part of it."""
         limit = self.clock.stop
         return "memory, then timeout" if (before, limit) == ("memory", "timeout") else limit
 
     def solution(self, stopped: Stop) -> Solution:
-        """What was found: the shortest programs, as many as the limits allow."""
+        """The shortest programs found, as many as the limits allow."""
         longest = self.shortest if self._limits.shortest else self._limits.max_length
         places = [place for place, program in enumerate(self.programs) if len(program) <= longest]
         places = sorted(places, key=lambda place: len(self.programs[place]))[: self._limits.count]

@@ -21,7 +21,7 @@ DONE, PAUSED, ENOUGH = range(3)
 
 
 class Problem(NamedTuple):
-    """What programs of one length T are examined.
+    """The programs of one length T that are examined.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Problem(NamedTuple):
 
 
 class State(NamedTuple):
-    """How far the search has come; all is updated.
+    """Position of the search; all is updated.
 
     Attributes
     ----------
@@ -153,8 +153,7 @@ def _choose_last(problem, state, depth):
 
 @inlined
 def _affordable(problem, state, depth, n):
-    """Of n choices for a line but the last, those with which the cost of a program can be one that is
-    examined.
+    """Keep the choices for a line but the last whose program cost can fall in [least, most).
 
     Returns
     -------
@@ -181,8 +180,8 @@ def _is_shorter(pool, x, y):
 
 @inlined
 def _lengthy(problem, state, depth, n):
-    """Of n choices for the last line but one, those after which the last one may give lists as long
-    as the output.
+    """Keep the choices for the last line but one after which the last one may give lists as long as
+    the output.
 
     A list that is shorter than the output, like all that come of it, is of use only to a line that
     makes a number of it, which TAKE or DROP then takes.

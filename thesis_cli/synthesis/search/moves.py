@@ -1,4 +1,4 @@
-"""What the next line of a partial program can be, for many programs at once.
+"""Legal next lines of partial programs, many at once.
 
 The rules are those of depth-first search (`depth_first.Pruning`), in the same compiled code.
 """

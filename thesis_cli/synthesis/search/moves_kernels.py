@@ -20,7 +20,7 @@ so they are `IDLE + LISTS` and `IDLE + NUMBERS`."""
 
 
 class Rules(NamedTuple):
-    """What the lines of a program may be, whatever the values.
+    """Rules for the lines of a program, whatever the values.
 
     Attributes
     ----------

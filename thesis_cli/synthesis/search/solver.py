@@ -1,5 +1,4 @@
-"""What every solver takes and returns: an order of operations, limits, and a solution with what it
-proves."""
+"""The interface of solvers: an order of operations, limits, and a solution with what it proves."""
 
 from __future__ import annotations
 
@@ -134,7 +133,7 @@ class LineOrder(Order):
 
 @dataclass(frozen=True)
 class Solution:
-    """What a search found, and what it proves.
+    """Programs that a search found, and what it proves.
 
     Attributes
     ----------

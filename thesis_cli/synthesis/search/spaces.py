@@ -17,8 +17,8 @@ from thesis_cli.synthesis.search.solver import Order
 
 
 class Pruning(IntFlag):
-    """What a search may leave out. The first of the shortest programs, in depth-first order, is
-    never left out.
+    """Programs that a search may leave out. The first of the shortest programs, in depth-first
+    order, is never left out.
 
     That program has no needless line, a value at every line, and no value twice: the second could
     be replaced by the first, and its line dropped. Swapping the arguments of a line, or two

@@ -1,4 +1,4 @@
-"""How the networks that guide searches learn; needs PyTorch (Thesis sections 5.4.3 and 5.4.5,
+"""Training of the networks that guide searches; needs PyTorch (Thesis sections 5.4.3 and 5.4.5,
 appendices D.3 and D.5).
 
 `trainer.py` trains any learner, with checkpoints; `models.py` lists the learners,

@@ -1,4 +1,4 @@
-"""How good predicted probabilities of attributes are.
+"""Metrics of predicted probabilities of attributes.
 
 Nothing here needs PyTorch.
 """
@@ -48,8 +48,8 @@ def average_precision(scores: Floats, truth: Flags) -> float | None:
 
 
 def calibration(probabilities: Floats, attributes: Flags) -> list[dict[str, float]]:
-    """For each bin of predicted probabilities that is not empty: their mean, the share of the
-    attributes that are used, and the number of predictions."""
+    """Mean prediction, share of attributes used and number of predictions of each bin of predicted
+    probabilities that is not empty."""
     places = np.minimum((probabilities * BINS).astype(np.int64), BINS - 1)
     rows = []
     for place in range(BINS):
@@ -61,8 +61,8 @@ def calibration(probabilities: Floats, attributes: Flags) -> list[dict[str, floa
 
 
 def report(probabilities: Floats, attributes: Flags) -> dict[str, Any]:
-    """All of the above, in types of JSON. `calibration_error` is the mean difference between
-    predicted probability and share over the bins, by their counts."""
+    """Loss, precision and calibration in types of JSON. `calibration_error` is the mean difference
+    between predicted probability and share over the bins, by their counts."""
     each = {name: average_precision(probabilities[:, a], attributes[:, a]) for a, name in enumerate(ATTRIBUTES)}
     known = [precision for precision in each.values() if precision is not None]
     bins = calibration(probabilities, attributes)

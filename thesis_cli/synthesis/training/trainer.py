@@ -57,12 +57,12 @@ class Learner(Protocol):
         """The weights, as inference takes them."""
 
     def metrics(self, rows: Rows) -> dict[str, Any]:
-        """How good the network is on programs that are held back, in types of JSON."""
+        """Quality on programs that are held back, in types of JSON."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a network is trained.
+    """Length, step size and stopping of a training.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class Plan:
 
 @dataclass
 class Course:
-    """How far training has come.
+    """Progress of a training.
 
     Attributes
     ----------
