@@ -81,7 +81,7 @@ def run(seed, part, space, features, elements, span, calls, runs, epsilons, leng
         work = zip(names, needed(found, weights, EPSILON), strict=True)
         rows += [{"method": NEEDED + name, "epsilon": EPSILON, "calls": count} for name, count in work]
     else:
-        rows += ways.estimate_rows(found, weights, log_z, ways.Course(calls, runs, epsilons, lengths), chains)
+        rows += ways.estimate_rows(found, weights, log_z, ways.Repetitions(calls, runs, epsilons, lengths), chains)
     task = {"part": part, "space": space, "features": features, "elements": elements, "span": span}
     return pd.DataFrame(rows).assign(**task).reindex(columns=COLUMNS)
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import ModelTooLarge
-from thesis_cli.learning.course import Course
 from thesis_cli.learning.problem import Problem
+from thesis_cli.learning.training_run import TrainingRun
 
 WIDEST = 12
 """Shorter side of the images up to which `crf` takes them."""
@@ -30,7 +30,7 @@ MEMORY = 2**28
 Objective = Callable[[Floats], tuple[float, Floats]]
 
 
-def random_field(problem: Problem, seed: int, course: Course) -> Floats:
+def random_field(problem: Problem, seed: int, run: TrainingRun) -> Floats:
     """Minimise the exact objective of the conditional random field. Raises ModelTooLarge if the
     images are wider than 12."""
     height, width = problem.layout.height, problem.layout.width
@@ -39,7 +39,7 @@ def random_field(problem: Problem, seed: int, course: Course) -> Floats:
             f"the exact gradient takes images up to {WIDEST} pixels wide, and these are {height} x {width}",
             "give --method perturb-max, which bounds it",
         )
-    return _minimise(problem, course, lambda vector: likelihood(problem, vector))
+    return _minimise(problem, run, lambda vector: likelihood(problem, vector))
 
 
 def likelihood(problem: Problem, vector: Floats) -> tuple[float, Floats]:
@@ -60,9 +60,9 @@ def likelihood(problem: Problem, vector: Floats) -> tuple[float, Floats]:
     return log_z / problem.count - problem.scores(vector) + problem.norm(vector), gradient
 
 
-def pseudo_likelihood(problem: Problem, seed: int, course: Course) -> Floats:
+def pseudo_likelihood(problem: Problem, seed: int, run: TrainingRun) -> Floats:
     """Minimise the negative log-pseudo-likelihood."""
-    return _minimise(problem, course, lambda vector: conditionals(problem, vector))
+    return _minimise(problem, run, lambda vector: conditionals(problem, vector))
 
 
 def conditionals(problem: Problem, vector: Floats) -> tuple[float, Floats]:
@@ -87,7 +87,7 @@ def conditionals(problem: Problem, vector: Floats) -> tuple[float, Floats]:
     return float(value), gradient + 2 * problem.settings.regularisation * vector
 
 
-def _minimise(problem: Problem, course: Course, objective: Objective) -> Floats:
+def _minimise(problem: Problem, run: TrainingRun, objective: Objective) -> Floats:
     """L-BFGS-B (Byrd, Lu, Nocedal and Zhu, 1995), couplings at 0 or above if they are attractive.
 
     Its checkpoint is all values and gradients so far: run again on these, the algorithm comes to
@@ -96,9 +96,9 @@ def _minimise(problem: Problem, course: Course, objective: Objective) -> Floats:
     from scipy import optimize
 
     layout, total = problem.layout, problem.settings.total
-    kept = course.restored(values=np.zeros(0), gradients=np.zeros((0, layout.size)))
+    kept = run.restored(values=np.zeros(0), gradients=np.zeros((0, layout.size)))
     values, gradients = list(kept["values"]), list(kept["gradients"])
-    known = len(course.rows)
+    known = len(run.rows)
     asked = iteration = 0
     last = np.zeros(layout.size)
 
@@ -109,7 +109,7 @@ def _minimise(problem: Problem, course: Course, objective: Objective) -> Floats:
             values.append(value)
             gradients.append(gradient)
         if asked == known == 0:
-            course.row(0, float(values[0]), step=0.0)
+            run.row(0, float(values[0]), step=0.0)
         asked += 1
         return float(values[asked - 1]), np.array(gradients[asked - 1])
 
@@ -118,8 +118,8 @@ def _minimise(problem: Problem, course: Course, objective: Objective) -> Floats:
         iteration += 1
         vector = np.array(intermediate_result.x)
         if iteration >= known:
-            course.row(iteration, float(intermediate_result.fun), step=float(np.abs(vector - last).max()))
-            course.done(1, {"values": np.array(values), "gradients": np.array(gradients)})
+            run.row(iteration, float(intermediate_result.fun), step=float(np.abs(vector - last).max()))
+            run.done(1, {"values": np.array(values), "gradients": np.array(gradients)})
         last = vector
 
     if total == 0:

@@ -22,9 +22,9 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import ModelTooLarge
 from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
-from thesis_cli.learning.course import Course
 from thesis_cli.learning.decoding import Decoder
 from thesis_cli.learning.problem import Problem
+from thesis_cli.learning.training_run import TrainingRun
 
 TRACED = 50
 """Rows of the trace, each of which takes a MAP problem for each image."""
@@ -37,7 +37,7 @@ def hamming(images: Floats) -> Floats:
     return np.stack([images > 0, images < 0], axis=-1).astype(np.float64)
 
 
-def subgradient(problem: Problem, seed: int, course: Course) -> Floats:
+def subgradient(problem: Problem, seed: int, run: TrainingRun) -> Floats:
     """Subgradient steps of size 10 / sqrt(T), T their number, each with some random images.
 
     The source counts 10,000 MAP calls for 10,000 iterations, which is one image a step. (It also
@@ -51,10 +51,10 @@ def subgradient(problem: Problem, seed: int, course: Course) -> Floats:
     size = min(problem.count, settings.images_per_step or problem.count)
     every = max(1, total // TRACED)
     label_loss = settings.loss == "hamming"
-    state = course.restored(vector=np.zeros(layout.size), t=0)
+    state = run.restored(vector=np.zeros(layout.size), t=0)
     vector, start = state["vector"], int(state["t"])
     if start == 0:
-        course.row(0, objective(problem, vector, label_loss), step=rate)
+        run.row(0, objective(problem, vector, label_loss), step=rate)
     for t in range(start, total):
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(t,)))
         images = rng.permutation(problem.count)[:size]
@@ -62,13 +62,13 @@ def subgradient(problem: Problem, seed: int, course: Course) -> Floats:
         noisy, clean = problem.noisy[images], problem.clean[images]
         loss = hamming(clean) if label_loss else None
         _, found = Decoder(weights).maximise(problem.own(weights, images), loss)
-        course.map_calls += size
+        run.map_calls += size
         gradient = layout.features(noisy, found) - layout.features(noisy, clean)
         gradient += 2 * settings.regularisation * vector
         vector = problem.moved(vector, gradient, rate)
         if (t + 1) % every == 0 or t + 1 == total:
-            course.row(t + 1, objective(problem, vector, label_loss), step=rate)
-        course.done(1, {"vector": vector, "t": np.asarray(t + 1)})
+            run.row(t + 1, objective(problem, vector, label_loss), step=rate)
+        run.done(1, {"vector": vector, "t": np.asarray(t + 1)})
     return vector
 
 
@@ -86,7 +86,7 @@ TOLERANCE = 1e-3
 """Duality gap, as a share of the objective, at which the descent stops."""
 
 
-def frank_wolfe(problem: Problem, seed: int, course: Course) -> Floats:
+def frank_wolfe(problem: Problem, seed: int, run: TrainingRun) -> Floats:
     """Passes over the pairs, each in random order, until the gap is a thousandth of the objective.
 
     A pass takes two MAP calls a pair: one for its step, one for the gap. Raises ModelTooLarge if a
@@ -99,23 +99,23 @@ def frank_wolfe(problem: Problem, seed: int, course: Course) -> Floats:
             "give fewer or smaller images, or another --method",
         )
     zeros = np.zeros((problem.count, problem.layout.size))
-    state = course.restored(shares=zeros, losses=np.zeros(problem.count), t=0, stopped=0)
+    state = run.restored(shares=zeros, losses=np.zeros(problem.count), t=0, stopped=0)
     dual = Dual(problem, state["shares"], state["losses"])
     stopped = bool(state["stopped"])
-    if not course.rows:
-        course.map_calls += problem.count
-        course.row(0, dual.primal(), step=0.0, gap=dual.primal() - dual.value())
+    if not run.rows:
+        run.map_calls += problem.count
+        run.row(0, dual.primal(), step=0.0, gap=dual.primal() - dual.value())
     for t in range(int(state["t"]), problem.settings.total):
         if stopped:
             break
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(t,)))
         steps = [dual.step(int(k)) for k in rng.permutation(problem.count)]
         primal, value = dual.primal(), dual.value()
-        course.map_calls += 2 * problem.count
-        course.row(t + 1, primal, step=float(np.mean(steps)), gap=primal - value)
+        run.map_calls += 2 * problem.count
+        run.row(t + 1, primal, step=float(np.mean(steps)), gap=primal - value)
         stopped = primal - value <= TOLERANCE * primal
         kept = {"shares": dual.shares, "losses": dual.losses, "t": np.asarray(t + 1), "stopped": np.asarray(stopped)}
-        course.done(1, kept)
+        run.done(1, kept)
     return dual.weights
 
 

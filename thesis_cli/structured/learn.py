@@ -156,20 +156,20 @@ def fit(
     """
     from scipy import optimize
 
-    course = _Course(problem, tolerance, progress, seen)
+    descent = _Descent(problem, tolerance, progress, seen)
     begun = np.zeros(problem.shape).ravel() if start is None else np.array(start, float).ravel()
-    course.evaluate(begun)
-    course.record(begun)
-    if iterations and course.rows[-1]["excess"] > tolerance:
+    descent.evaluate(begun)
+    descent.record(begun)
+    if iterations and descent.rows[-1]["excess"] > tolerance:
         minimize: Any = optimize.minimize
         options = {"maxiter": iterations, "maxfun": 20 * iterations + 20, "ftol": 0.0, "gtol": 0.0, "maxcor": 20}
-        minimize(course.evaluate, begun, jac=True, method="L-BFGS-B", callback=course.iterated, options=options)
+        minimize(descent.evaluate, begun, jac=True, method="L-BFGS-B", callback=descent.iterated, options=options)
     names = ("iteration", "objective", "excess")
-    last, trace = course.rows[-1], Columns({name: [row[name] for row in course.rows] for name in names})
-    return Fit(course.parameters, last["objective"], last["excess"], trace)
+    last, trace = descent.rows[-1], Columns({name: [row[name] for row in descent.rows] for name in names})
+    return Fit(descent.parameters, last["objective"], last["excess"], trace)
 
 
-class _Course:
+class _Descent:
     """Objective that L-BFGS evaluates, and the rows of its trace."""
 
     def __init__(self, problem: Problem, tolerance: float, progress: Tick | None, seen: Seen | None) -> None:

@@ -28,7 +28,7 @@ DIRECT = Direct()
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class OnlineState:
     """Progress of a training after some passes.
 
     Attributes
@@ -99,9 +99,9 @@ def fit_online(
     pace: Pace,
     seed: int,
     sampler: Sampler = DIRECT,
-    start: State | None = None,
+    start: OnlineState | None = None,
     progress: Tick | None = None,
-    seen: Callable[[State], None] | None = None,
+    seen: Callable[[OnlineState], None] | None = None,
 ) -> Fit:
     """Minimise F by stochastic gradients and take the mean of the parameters, later ones weighing more.
 
@@ -120,7 +120,7 @@ def fit_online(
     seen : called after each pass.
     """
     count, furthest = len(problem.inputs), min(problem.norm_bounds())
-    state = start or State(0, np.zeros(problem.shape), np.zeros(problem.shape))
+    state = start or OnlineState(0, np.zeros(problem.shape), np.zeros(problem.shape))
     steps = math.ceil(count / pace.batch)
     curvature = smoothness(problem, np.random.default_rng([seed, 0]))
     rows: list[dict[str, float]] = []
@@ -137,7 +137,7 @@ def fit_online(
             norm = float(np.linalg.norm(parameters))
             parameters *= min(1.0, furthest / norm) if norm else 1.0
             mean = mean + (parameters - mean) * 2 / (step + 1)
-        state = State(done, parameters, mean, proposals)
+        state = OnlineState(done, parameters, mean, proposals)
         facts = {"pass": done, "samples": done * count * pace.samples, "proposals": proposals}
         rows.append({**facts, "norm": float(np.linalg.norm(mean))})
         if seen:

@@ -83,7 +83,7 @@ class Telescoped:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TelescopingPlan:
     """Accuracy of an estimate by a telescoping product, and its schedule.
 
     Attributes
@@ -111,7 +111,7 @@ SCHEDULES = "equal", "adaptive", "theorem"
 def telescoping(
     space: Space,
     weights: Floats,
-    plan: Plan,
+    plan: TelescopingPlan,
     sampler: Sampler,
     rng: np.random.Generator,
     limits: PotentialRange | None = None,
@@ -151,7 +151,7 @@ def telescoping(
     return Telescoped(_estimate(space, ratios, plan, "no guarantee: chains of given length" if fixed else kind), ratios)
 
 
-def _planned(plan: Plan, limits: PotentialRange, truncated: bool) -> tuple[Schedule, Ints, float]:
+def _planned(plan: TelescopingPlan, limits: PotentialRange, truncated: bool) -> tuple[Schedule, Ints, float]:
     """Schedule, samples of each ratio, and the distance that truncated chains must keep."""
     check_confidence(plan.confidence)
     if plan.schedule == "theorem":
@@ -243,7 +243,7 @@ def _after(sampler: Sampler, steps: int) -> Sampler:
 def _adaptive(
     space: Space,
     theta: Floats,
-    plan: Plan,
+    plan: TelescopingPlan,
     sampler: Sampler,
     rng: np.random.Generator,
     limits: PotentialRange,
@@ -270,7 +270,7 @@ def _adaptive(
     return Telescoped(_estimate(space, ratios, plan, kind), ratios, int(spent[0]), int(spent[1]))
 
 
-def _estimate(space: Space, ratios: tuple[Ratio, ...], plan: Plan, kind: str) -> Estimate:
+def _estimate(space: Space, ratios: tuple[Ratio, ...], plan: TelescopingPlan, kind: str) -> Estimate:
     value = log_size(space) - sum(ratio.log_mean for ratio in ratios)
     error = math.sqrt(sum(ratio.variance / ratio.samples for ratio in ratios))
     if kind.startswith("Z within"):

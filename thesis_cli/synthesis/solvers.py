@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Entry:
+class SolverEntry:
     """A row of the registry.
 
     Attributes
@@ -55,15 +55,15 @@ class Entry:
 
 
 SOLVERS = {
-    "auto": Entry("auto", "Auto", ("auto",), lists_all=True, weights="next-line"),
-    "join": Entry("auto", "MeetInTheMiddle", ("auto",)),
-    "dfs": Entry("depth_first", "DepthFirst", ("depth_first",), lists_all=True),
-    "sort-and-add": Entry("depth_first", "SortAndAdd", ("depth_first",), guide="network"),
-    "bottom-up": Entry("bottom_up", "BottomUp", ("depth_first", "bottom_up")),
-    "beam": Entry("beam_search", "Beam", ("beam_search",), weights="program", guide="network"),
-    "guided": Entry("anytime_beam", "AnytimeBeam", ("anytime_beam",), weights="next-line", guide="network"),
-    "deductive": Entry("deductive_search", "Deductive", label="deductive, instead of lambda^2", guide="network"),
-    "smt": Entry("smt_search", "Smt", label="SMT (z3), instead of Sketch", guide="network"),
+    "auto": SolverEntry("auto", "Auto", ("auto",), lists_all=True, weights="next-line"),
+    "join": SolverEntry("auto", "MeetInTheMiddle", ("auto",)),
+    "dfs": SolverEntry("depth_first", "DepthFirst", ("depth_first",), lists_all=True),
+    "sort-and-add": SolverEntry("depth_first", "SortAndAdd", ("depth_first",), guide="network"),
+    "bottom-up": SolverEntry("bottom_up", "BottomUp", ("depth_first", "bottom_up")),
+    "beam": SolverEntry("beam_search", "Beam", ("beam_search",), weights="program", guide="network"),
+    "guided": SolverEntry("anytime_beam", "AnytimeBeam", ("anytime_beam",), weights="next-line", guide="network"),
+    "deductive": SolverEntry("deductive_search", "Deductive", label="deductive, instead of lambda^2", guide="network"),
+    "smt": SolverEntry("smt_search", "Smt", label="SMT (z3), instead of Sketch", guide="network"),
 }
 """The solvers, in the order in which help texts name them."""
 

@@ -163,7 +163,7 @@ CONFIDENCE = 0.75
 """Probability of Definition 2.1."""
 
 
-class Needed(NamedTuple):
+class NeededWork(NamedTuple):
     """Work that guarantees Z within a factor of 1 +- epsilon with probability 3/4, by Chebyshev.
 
     Attributes
@@ -197,7 +197,7 @@ def perturbations(error: float) -> int:
     return math.ceil(math.pi**2 / 6 / ((1 - CONFIDENCE) * math.log1p(error) ** 2))
 
 
-def needed(space: Space, weights: Floats, error: float) -> Needed:
+def needed(space: Space, weights: Floats, error: float) -> NeededWork:
     """Work of each way for an error, from exact variances and spans.
 
     Parameters
@@ -210,7 +210,7 @@ def needed(space: Space, weights: Floats, error: float) -> Needed:
     schedule = schedules.corrected_schedule(STEPS_A_NAT, limits.span / 2)
     target = schedules.relative_variance(error, CONFIDENCE)
     counts = schedules.needed_samples(schedule.variance_bounds(limits.span), target)
-    return Needed(
+    return NeededWork(
         perturbations(error),
         found["uniform average"],
         found["span"],

@@ -32,7 +32,7 @@ MARKERS = {
     "regression of ranks": ("v", None),
     NORMALISED: ("x", None),
 }
-"""Marker and colour of each method; rivals are open and black."""
+"""Marker and colour of each method; baselines are open and black."""
 
 LABELS = {NORMALISED: r"$R = 1$, $\lambda = \ln |Y|$"}
 

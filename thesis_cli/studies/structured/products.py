@@ -17,7 +17,7 @@ from thesis_cli.structured.meta import Coupled, Direct, Draws, Sampler, Truncate
 from thesis_cli.structured.ranges import PotentialRange, log_size, map_range, norm_range
 from thesis_cli.structured.schedules import Schedule, check_steps, corrected_schedule
 from thesis_cli.structured.space import Space
-from thesis_cli.structured.telescoping import Plan, sampled_ratios, telescoping, uniform_average
+from thesis_cli.structured.telescoping import TelescopingPlan, sampled_ratios, telescoping, uniform_average
 
 
 def printed_schedule(p: int, radius: float) -> Schedule:
@@ -133,7 +133,7 @@ def planned(
 ) -> tuple[float, int, int]:
     """One estimate by a method of `PLANS`: ln Z^, samples, steps of chains."""
     schedule, sampler = PLANS[method]
-    plan = Plan(error=error, schedule=schedule, p=p, pilot=200)
+    plan = TelescopingPlan(error=error, schedule=schedule, p=p, pilot=200)
     found = telescoping(space, weights, plan, sampler, rng, map_range(space, weights))
     return found.estimate.value, found.samples, found.steps
 
@@ -160,7 +160,7 @@ def measured_work(
     """
     exact, size, found = float(space.log_partition(weights[None])[0]), 1000, {}
     for schedule in ("equal", "adaptive"):
-        plan = Plan(error=error, schedule=schedule)
+        plan = TelescopingPlan(error=error, schedule=schedule)
         results = [telescoping(space, weights, plan, Coupled(), rng) for _ in range(runs)]
         steps = float(np.mean([result.steps - result.pilot_steps for result in results]))
         found[f"{schedule} work"] = _work([result.estimate.value - exact for result in results], steps)

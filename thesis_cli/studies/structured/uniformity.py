@@ -29,7 +29,7 @@ SAMPLERS: dict[str, Space] = {
 """Spaces of 60 to 203 structures, by the names of their rows."""
 
 
-class Fit(NamedTuple):
+class ChiSquare(NamedTuple):
     """A test that structures are uniform.
 
     Attributes
@@ -42,7 +42,7 @@ class Fit(NamedTuple):
     standard_error: float
 
 
-def fit(everyone: Ints, samples: Ints) -> Fit:
+def fit(everyone: Ints, samples: Ints) -> ChiSquare:
     """Compare frequencies of structures with equal ones; every sample is one of all structures."""
     base = int(max(everyone.max(), samples.max())) + 2
     powers = base ** np.arange(everyone.shape[1])
@@ -53,10 +53,10 @@ def fit(everyone: Ints, samples: Ints) -> Fit:
     expected, free = len(samples) / len(everyone), len(everyone) - 1
     statistic = float(((counts - expected) ** 2).sum() / expected)
     # the variance of the statistic under a uniform multinomial distribution
-    return Fit(statistic / free, float((2 * free * (1 - 1 / len(samples))) ** 0.5 / free))
+    return ChiSquare(statistic / free, float((2 * free * (1 - 1 / len(samples))) ** 0.5 / free))
 
 
-def fits(size: int, rng: np.random.Generator) -> Iterator[tuple[str, Fit]]:
+def fits(size: int, rng: np.random.Generator) -> Iterator[tuple[str, ChiSquare]]:
     """A test of each sampler by so many samples, and of two rules that are not uniform: the printed
     coins of subtrees, and partitions whose elements choose among blocks, and a new one, evenly.
     """

@@ -69,7 +69,7 @@ def _ones() -> Ints:
     return np.ones(len(OPERATIONS), dtype=np.int64)
 
 
-class Batch(NamedTuple):
+class TimedBatch(NamedTuple):
     """Distinct programs in the order of their times.
 
     Attributes
@@ -150,7 +150,7 @@ def total(completions: Completions, length: int, kinds: Flags) -> float:
 
 def batches(
     proposal: Proposal, behaviours: Behaviours, rng: np.random.Generator, batch: int, exhaustive: bool = False
-) -> Iterator[Batch]:
+) -> Iterator[TimedBatch]:
     """Distinct programs in the order of their times; otherwise as `behaviours.distinct`."""
     length = proposal.length
     if length <= ENUMERATED:
@@ -163,14 +163,14 @@ def batches(
         ends = np.append(times[order], np.inf)
         for start in range(0, len(codes), batch):
             rows = order[start : start + batch]
-            yield Batch(codes[rows], rates[rows], times[rows], ends[start + len(rows)])
+            yield TimedBatch(codes[rows], rates[rows], times[rows], ends[start + len(rows)])
         return
     count = total(completions(), length, proposal.kinds)
     drawn = 0
     for codes in new_among(lambda: proposal.draw(batch, rng), behaviours, exhaustive):
         times = drawn + batch * np.arange(1, len(codes) + 1) / (len(codes) + 1)
         drawn += batch
-        yield Batch(codes, proposal.rates(codes), times / count, drawn / count)
+        yield TimedBatch(codes, proposal.rates(codes), times / count, drawn / count)
 
 
 def weights_of(rates: Floats, time: float) -> Floats:

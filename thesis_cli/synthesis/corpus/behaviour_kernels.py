@@ -134,7 +134,7 @@ def enter_inputs(words: Words, kinds: Flags, table: Words, marks: Words) -> int:
     return keys
 
 
-class Room(NamedTuple):
+class ProbeRoom(NamedTuple):
     """Memory for the variables of a program.
 
     Attributes
@@ -153,7 +153,7 @@ class Room(NamedTuple):
     bounds: Bounds
 
 
-class State(NamedTuple):
+class EnumerationState(NamedTuple):
     """Position of the enumeration; all is updated.
 
     Attributes
@@ -174,7 +174,7 @@ class State(NamedTuple):
 
 @kernel()
 def enumerate_behaviours(
-    room: Room, state: State, table: Words, keys: int, found: Codes, budget: int, add: bool
+    room: ProbeRoom, state: EnumerationState, table: Words, keys: int, found: Codes, budget: int, add: bool
 ) -> int:
     """Enter the behaviours of all programs of one length T without unused lines; go on from the
     last call.
@@ -276,7 +276,7 @@ def _serving(codes, inputs, line):
 
 
 @kernel()
-def select(rooms: Room, table: Words, fresh: bool, codes: Codes, hashes: Words, good: Flags) -> int:
+def select(rooms: ProbeRoom, table: Words, fresh: bool, codes: Codes, hashes: Words, good: Flags) -> int:
     """Find the programs worth having, as `Behaviours.select` defines them.
 
     Parameters

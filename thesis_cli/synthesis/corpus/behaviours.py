@@ -173,14 +173,14 @@ class Behaviours:
 
     def _search(self, length: int, add: bool) -> tuple[Codes, int]:
         """Examine all programs of a length: the new ones, and the number of all."""
-        from thesis_cli.synthesis.corpus.behaviour_kernels import Room, State, enumerate_behaviours
+        from thesis_cli.synthesis.corpus.behaviour_kernels import EnumerationState, ProbeRoom, enumerate_behaviours
 
         pool, words, marks = self._room(length)
         variables = len(pool)
         kinds = np.zeros(variables, dtype=np.bool_)
         kinds[: len(self.inputs)] = self.kinds
-        room = Room(pool, words, kinds, marks, self._bounds)
-        state = State(
+        room = ProbeRoom(pool, words, kinds, marks, self._bounds)
+        state = EnumerationState(
             counts=np.zeros(3, dtype=np.int64),
             cursor=np.zeros(length, np.int64),
             sizes=np.full(length, -1),
@@ -261,7 +261,7 @@ class Behaviours:
     def _judge(self, codes: Codes, fresh: bool) -> tuple[Flags, Words]:
         """Whether programs are worth having, exclusion apart; hashes of their behaviour, shape (P,
         2)."""
-        from thesis_cli.synthesis.corpus.behaviour_kernels import Room, select
+        from thesis_cli.synthesis.corpus.behaviour_kernels import ProbeRoom, select
 
         pool, _, marks = self._room(codes.shape[1])
         pools = np.stack([pool] * (1 + len(self.inputs)))
@@ -270,7 +270,7 @@ class Behaviours:
         self._table.make_room(2 * len(codes))
         hashes = np.zeros((len(codes), 2), dtype=np.uint64)
         good = np.zeros(len(codes), dtype=np.bool_)
-        rooms = Room(pools, pools.view(np.uint64), self.kinds, marks, self._bounds)
+        rooms = ProbeRoom(pools, pools.view(np.uint64), self.kinds, marks, self._bounds)
         self._table.entries += select(rooms, self._table.words, fresh, codes, hashes, good)
         return good, hashes
 

@@ -33,7 +33,7 @@ import numpy as np
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.parallel import Threads
 from thesis_cli.base.progress import Tick
-from thesis_cli.synthesis.corpus.balance import Batch, Feature, batches, weights_of
+from thesis_cli.synthesis.corpus.balance import Feature, TimedBatch, batches, weights_of
 from thesis_cli.synthesis.corpus.balance_fit import proposal
 from thesis_cli.synthesis.corpus.behaviours import ENUMERATED, Behaviours, distinct, enumerated
 from thesis_cli.synthesis.corpus.corpus import TYPES, Corpus, Labelled, join
@@ -50,7 +50,7 @@ from thesis_cli.synthesis.language.program_codes import (
 
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Floats
-    from thesis_cli.synthesis.corpus.sampling_kernels import Limits
+    from thesis_cli.synthesis.corpus.sampling_kernels import ExampleLimits
     from thesis_cli.synthesis.language.input_range_kernels import Codes
     from thesis_cli.synthesis.language.lanes import Flags
 
@@ -107,13 +107,13 @@ class CorpusPlan:
         _check("length of lists", self.semantics.longest, 1, WIDTH - 1)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> ExampleLimits:
         """Limits of the examples of a program."""
-        from thesis_cli.synthesis.corpus.sampling_kernels import Limits
+        from thesis_cli.synthesis.corpus.sampling_kernels import ExampleLimits
 
         distinct = min(2, self.examples) if self.distinct is None else self.distinct
         empty = self.examples if self.empty is None else self.empty
-        return Limits(self.semantics.longest, self.examples - distinct, empty)
+        return ExampleLimits(self.semantics.longest, self.examples - distinct, empty)
 
 
 def make_corpus(
@@ -308,8 +308,8 @@ class _Source:
             self._batches = batches(fitted, behaviours, rng, batch, plan.exhaustive)
         else:
             drawn = distinct(behaviours, length, rng, batch, plan.exhaustive)
-            self._batches = (Batch(codes, np.ones(len(codes)), np.zeros(len(codes)), 0.0) for codes in drawn)
-        none, _ = self._with_examples(Batch(np.zeros((0, length), dtype=np.int32), np.zeros(0), np.zeros(0), 0.0))
+            self._batches = (TimedBatch(codes, np.ones(len(codes)), np.zeros(len(codes)), 0.0) for codes in drawn)
+        none, _ = self._with_examples(TimedBatch(np.zeros((0, length), dtype=np.int32), np.zeros(0), np.zeros(0), 0.0))
         self._left, self._times, self._end = none, np.zeros(0), 0.0
         self._taken = [none]
 
@@ -344,7 +344,7 @@ class _Source:
         """Number of programs that those taken stand for."""
         return float(self._weights.sum())
 
-    def _with_examples(self, batch: Batch) -> tuple[Corpus, Flags]:
+    def _with_examples(self, batch: TimedBatch) -> tuple[Corpus, Flags]:
         """The programs that can be given examples, with these and their rates, and which of the
         batch they are."""
         from thesis_cli.synthesis.corpus.sampling_kernels import draw_examples

@@ -36,7 +36,7 @@ ABSENT, WITHIN, BEYOND, OPEN = range(4)
 """States of an output: NULL; reached within the range; reached beyond it; left to Python."""
 
 
-class Room(NamedTuple):
+class ExactRoom(NamedTuple):
     """Memory for the variables of a program, for A arrangements of the inputs and M probes.
 
     Attributes
@@ -251,7 +251,7 @@ def _run(code, out, values, sizes, within, bounds):
 
 
 @kernel()
-def exact_hashes(codes: Codes, inputs: int, room: Room, bounds: Bounds, hashes: Words, states: States) -> None:
+def exact_hashes(codes: Codes, inputs: int, room: ExactRoom, bounds: Bounds, hashes: Words, states: States) -> None:
     """Hashes of the outputs of programs on all probes.
 
     Parameters

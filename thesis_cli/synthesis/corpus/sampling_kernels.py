@@ -61,7 +61,7 @@ class Completions(NamedTuple):
     sums: Floats
 
 
-class Limits(NamedTuple):
+class ExampleLimits(NamedTuple):
     """Limits of the examples of a program.
 
     Attributes
@@ -280,7 +280,7 @@ def _find_examples(codes, kinds, pool, state, bounds, limits, ranges, numbers):
 
 @kernel()
 def draw_examples(
-    codes: Codes, kinds: Flags, seeds: Words, bounds: Bounds, limits: Limits, numbers: Lanes, done: Flags
+    codes: Codes, kinds: Flags, seeds: Words, bounds: Bounds, limits: ExampleLimits, numbers: Lanes, done: Flags
 ) -> None:
     """Draw examples for programs; `corpus_maker` describes them.
 

@@ -81,7 +81,7 @@ class AnytimeBeam:
             return found
         prepare()
         run = Run(self.name, task, limits, semantics)
-        beam = Beam(run, self.policy or policy_of(order), task, order, limits, semantics, self.tails)
+        beam = WideningBeam(run, self.policy or policy_of(order), task, order, limits, semantics, self.tails)
         short: Stop = ""
         try:
             while not (short or run.complete or beam.complete):
@@ -104,7 +104,7 @@ def network(weights: str = "next-line") -> NextLine:
     return NextLine.load(weights)
 
 
-class Beam:
+class WideningBeam:
     """Beams, each twice as wide as the one before.
 
     Parameters

@@ -341,7 +341,7 @@ ROOTS = tuple(o for o in UNARY if o.id not in INVERTIBLE)
 
 
 @dataclass(frozen=True)
-class Root:
+class RootChain:
     """Operations above ZIPWITH.
 
     Attributes
@@ -431,11 +431,11 @@ class Chains:
         self._firsts = [M + sum(longest[:m]) for m in range(M)]
         self.least = [len(y) if isinstance(y, tuple) else 0 for y in self._outputs]
 
-    def of(self, c: int) -> list[Root]:
+    def of(self, c: int) -> list[RootChain]:
         """Roots of so many operations, together with those of their numbers."""
         return list(self._roots(c))
 
-    def _roots(self, c: int) -> Iterator[Root]:
+    def _roots(self, c: int) -> Iterator[RootChain]:
         for goal in self._goals:
             for steps, numbers in self._steps(goal, c - len(goal.path)):
                 needs: list[Need] = []
@@ -492,7 +492,7 @@ class Chains:
                 self._seen.add(key)
                 yield row, numbers
 
-    def _root(self, steps: tuple[Step, ...], needs: Sequence[Need], goal: Goal) -> Root:
+    def _root(self, steps: tuple[Step, ...], needs: Sequence[Need], goal: Goal) -> RootChain:
         """A root with its tests; the sharper ones come first."""
         from thesis_cli.synthesis.join import root_test_kernels as kernels
 
@@ -515,7 +515,7 @@ class Chains:
                 kind, of, total = need.total
                 totals.append((m, column, kernels.FOLD + kind, of, total, 0))
         tests = [test for _, test in sorted(lengths)] + [test for _, test in sorted(items)[:MOST_TESTS]]
-        return Root(steps, (*tests, *totals), len(lengths), len(tests), goal)
+        return RootChain(steps, (*tests, *totals), len(lengths), len(tests), goal)
 
 
 def rows_of(bank: Bank, size: int, is_int: bool) -> Ints:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thesis_cli.synthesis.join.root_chains import Chains, Root, rows_of
+from thesis_cli.synthesis.join.root_chains import Chains, RootChain, rows_of
 from thesis_cli.synthesis.language.dsl import DEFAULT, Semantics
 from thesis_cli.synthesis.language.packing import pack
 from thesis_cli.synthesis.language.task import Example, Task
@@ -25,7 +25,7 @@ from thesis_cli.synthesis.search.solver import Limits, Order, Stop
 
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Ints
-    from thesis_cli.synthesis.join.roots_kernels import Plan, Side
+    from thesis_cli.synthesis.join.roots_kernels import RootPlan, Side
     from thesis_cli.synthesis.language.lanes import Lanes
 
 SHARED = 2
@@ -77,7 +77,7 @@ class Roots:
         self._bounds = bounds_of(semantics)
         self._chains = Chains(bank, task, semantics)
         self._sides: dict[int, Side] = {}
-        self._plans: dict[int, tuple[list[Root], Plan, Lanes]] = {}
+        self._plans: dict[int, tuple[list[RootChain], RootPlan, Lanes]] = {}
         self._steps: list[tuple[float, int, int, int]] = []
         self._known = -1
         self._found = np.zeros((HITS, 4), dtype=np.int64)
@@ -127,21 +127,21 @@ class Roots:
         more = search(self._bank.rows.pool, sides, plan, scratch, self._bounds, state, self._found)
         return more, [self._tree(roots, *hit) for hit in self._found[: state[3]].tolist()]
 
-    def _tree(self, roots: Sequence[Root], root: int, f: int, a: int, b: int) -> Tree:
+    def _tree(self, roots: Sequence[RootChain], root: int, f: int, a: int, b: int) -> Tree:
         from thesis_cli.synthesis.join.root_test_kernels import SUBTRACTED
         from thesis_cli.synthesis.join.roots_kernels import ZIPS
 
         return roots[root].above((int(ZIPS[f]), b, a) if f == SUBTRACTED else (int(ZIPS[f]), a, b))
 
-    def _plan(self, c: int) -> tuple[list[Root], Plan, Lanes]:
+    def _plan(self, c: int) -> tuple[list[RootChain], RootPlan, Lanes]:
         """Roots with so many operations."""
         if c not in self._plans:
             self._plans[c] = self._compile(self._chains.of(c))
         return self._plans[c]
 
-    def _compile(self, roots: list[Root]) -> tuple[list[Root], Plan, Lanes]:
+    def _compile(self, roots: list[RootChain]) -> tuple[list[RootChain], RootPlan, Lanes]:
         """Roots, their tests in tables, and a pool with their targets and numbers."""
-        from thesis_cli.synthesis.join.roots_kernels import FREE, Plan
+        from thesis_cli.synthesis.join.roots_kernels import FREE, RootPlan
 
         goals = list(dict.fromkeys(root.goal for root in roots))
         rows = sorted({number for root in roots for _, number in root.steps if number >= 0})
@@ -157,7 +157,7 @@ class Roots:
             chains.append(chain + [(-1, -1)] * (2 - len(chain)))
         targets = [FREE + goals.index(root.goal) for root in roots]
         shapes = ((tests, (-1, 6)), (parts, (-1, 4)), (chains, (-1, 2, 2)), (targets, (-1,)))
-        return roots, Plan(*(np.array(x, dtype=np.int64).reshape(shape) for x, shape in shapes)), scratch
+        return roots, RootPlan(*(np.array(x, dtype=np.int64).reshape(shape) for x, shape in shapes)), scratch
 
     def _side(self, size: int) -> Side:
         """Lists of a size that are long enough, by column."""

@@ -56,7 +56,7 @@ class Side(NamedTuple):
     rows: Ints
 
 
-class Plan(NamedTuple):
+class RootPlan(NamedTuple):
     """The roots.
 
     Attributes
@@ -160,7 +160,7 @@ def _lengths(mine, a, tests, part, ready):
 def search(
     pool: Lanes,
     sides: tuple[Side, Side],
-    plan: Plan,
+    plan: RootPlan,
     scratch: Lanes,
     bounds: Bounds,
     state: Ints,

@@ -65,7 +65,7 @@ class Recurrent:
 
     embedding: Array
     longest: int
-    cell: Cell
+    cell: GruCell
     output: tuple[Array, Array]
 
     @classmethod
@@ -76,7 +76,7 @@ class Recurrent:
         dimensions, units = weights.size("embedding"), weights.size("units")
         weights.check_arrays(shapes_of(dimensions, units, semantics.high - semantics.low + 2))
         output = arrays["attributes.weight"].T, arrays["attributes.bias"]
-        return cls(arrays["embedding"], semantics.longest, Cell.of(weights), output)
+        return cls(arrays["embedding"], semantics.longest, GruCell.of(weights), output)
 
     def logits(self, encoded: Encoded) -> Array:
         """Logits of the attributes of each task, shape (B, 34), from the examples that are present.
@@ -128,7 +128,7 @@ def cell_shapes(inputs: int, units: int) -> dict[str, tuple[int, ...]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
+class GruCell:
     """One step of a GRU with D inputs and K units, as PyTorch defines it. The three gates are reset,
     update and new state.
 
@@ -142,7 +142,7 @@ class Cell:
     of_state: tuple[Array, Array]
 
     @classmethod
-    def of(cls, weights: Weights) -> Cell:
+    def of(cls, weights: Weights) -> GruCell:
         """The arrays of weights that `cell_shapes` names."""
         pairs = [(f"gru.weight_{which}", f"gru.bias_{which}") for which in ("ih", "hh")]
         inputs, state = ((np.ascontiguousarray(weights.arrays[w].T), weights.arrays[b]) for w, b in pairs)

@@ -35,14 +35,14 @@ TASKS = 2**10
 """Tasks that are encoded at a time."""
 
 
-class Network(Protocol):
+class AttributeNetwork(Protocol):
     """A network that predicts attributes."""
 
     def logits(self, encoded: Encoded) -> Array:
         """Logits of the attributes of each task, shape (B, 34), float32."""
 
 
-_NETWORKS: dict[str, Callable[[Weights], Network]] = {
+_NETWORKS: dict[str, Callable[[Weights], AttributeNetwork]] = {
     "feed-forward": FeedForward.of,
     "gru": Recurrent.of,
     "program": ProgramNetwork.of,
@@ -61,7 +61,7 @@ class NetworkGuide:
     """
 
     weights: Weights
-    network: Network
+    network: AttributeNetwork
 
     @classmethod
     def of(cls, weights: Weights) -> NetworkGuide:

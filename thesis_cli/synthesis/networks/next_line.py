@@ -28,7 +28,7 @@ from thesis_cli.synthesis.search.moves import moves as moves_of
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Ints
     from thesis_cli.synthesis.language.lanes import Lanes
-    from thesis_cli.synthesis.networks.next_line_kernels import States, Table
+    from thesis_cli.synthesis.networks.next_line_kernels import EncodingTable, States
     from thesis_cli.synthesis.search.execution import Pool
     from thesis_cli.synthesis.search.moves import Moves
 
@@ -75,7 +75,7 @@ ROOM = 2**15
 
 
 @dataclass(frozen=True)
-class Sizes:
+class LayerSizes:
     """Units of the layers.
 
     Attributes
@@ -131,15 +131,15 @@ class _Known:
 
     parts: Scores
     own: Scores
-    table: Table
+    table: EncodingTable
     count: int = 0
 
     @classmethod
-    def empty(cls, room: int, sizes: Sizes) -> _Known:
-        from thesis_cli.synthesis.networks.next_line_kernels import Table
+    def empty(cls, room: int, sizes: LayerSizes) -> _Known:
+        from thesis_cli.synthesis.networks.next_line_kernels import EncodingTable
 
         slots = 1 << (2 * room - 1).bit_length()
-        table = Table(np.zeros(slots, dtype=np.uint64), np.zeros(slots, dtype=np.int64))
+        table = EncodingTable(np.zeros(slots, dtype=np.uint64), np.zeros(slots, dtype=np.int64))
         return cls(np.zeros((room, sizes.state), np.float32), np.zeros((room, sizes.own), np.float32), table)
 
 
@@ -156,7 +156,7 @@ class NextLine:
     """
 
     identity: str
-    sizes: Sizes
+    sizes: LayerSizes
     arrays: Mapping[str, Scores]
     _known: list[_Known] = field(default_factory=list)
 
@@ -165,7 +165,7 @@ class NextLine:
         """A network from its weights: a name of weights that ship with the project, or a file.
         Raises InputError as `weights.load` does."""
         found = files.load(name_or_path, ["next-line"])
-        sizes = Sizes(*(found.size(each.name) for each in fields(Sizes)))
+        sizes = LayerSizes(*(found.size(each.name) for each in fields(LayerSizes)))
         found.check_arrays(sizes.shapes)
         return cls(f"next-line {found.digest[:16]}", sizes, found.arrays)
 
@@ -292,7 +292,7 @@ class NextLine:
 @cache
 def prepare() -> None:
     """Compile the network, or load it."""
-    sizes = Sizes(1, 1, 1, 1, 1)
+    sizes = LayerSizes(1, 1, 1, 1, 1)
     network = NextLine("any", sizes, {name: np.zeros(shape, np.float32) for name, shape in sizes.shapes.items()})
     pool = start([Task("any", (Example(((0,),), 0),))], 1)
     network.scores(pool, moves_of(pool))

@@ -42,7 +42,7 @@ class States(NamedTuple):
     digests: Words
 
 
-class Table(NamedTuple):
+class EncodingTable(NamedTuple):
     """Places of the encodings of values by their digests; as long as a power of 2.
 
     Attributes
@@ -56,7 +56,9 @@ class Table(NamedTuple):
 
 
 @kernel()
-def look_up(states: States, table: Table, count: int, places: Ints, missing: Ints, used: Flags, unused: Ints) -> int:
+def look_up(
+    states: States, table: EncodingTable, count: int, places: Ints, missing: Ints, used: Flags, unused: Ints
+) -> int:
     """Find the encodings of all variables, and which lines take them.
 
     Parameters

@@ -38,7 +38,7 @@ from thesis_cli.synthesis.language.program_codes import arguments_of, operation_
 from thesis_cli.synthesis.networks.encoding import encode
 from thesis_cli.synthesis.networks.feed_forward import FeedForward
 from thesis_cli.synthesis.networks.feed_forward import shapes_of as shapes_of_encoder
-from thesis_cli.synthesis.networks.gru import Cell, cell_shapes
+from thesis_cli.synthesis.networks.gru import GruCell, cell_shapes
 from thesis_cli.synthesis.networks.weights import load
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class ProgramNetwork:
     encoder: FeedForward
     semantics: Semantics
     lines: int
-    cell: Cell
+    cell: GruCell
     of_token: Array
     of_left: Array
     output: tuple[Array, Array]
@@ -99,7 +99,7 @@ class ProgramNetwork:
         rows = semantics.high - semantics.low + 2
         encoder = shapes_of_encoder(dimensions, layers, units, rows, semantics.longest)
         weights.check_arrays({**encoder, **shapes_of(units, token, lines)})
-        cell = Cell.of(weights)
+        cell = GruCell.of(weights)
         return cls(
             encoder=FeedForward.of(replace(weights, arrays={name: arrays[name] for name in encoder})),
             semantics=semantics,

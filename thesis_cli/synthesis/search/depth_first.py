@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from thesis_cli.base.compilation import Stopwatch
 from thesis_cli.synthesis.language.dsl import DEFAULT, INT, OPERATIONS, Semantics, Value
+from thesis_cli.synthesis.language.equivalence import Kept
 from thesis_cli.synthesis.language.packing import pack, refuse
 from thesis_cli.synthesis.language.program import Line, Program, program_on
-from thesis_cli.synthesis.language.sameness import Kept
 from thesis_cli.synthesis.language.task import Example, Task, check
 from thesis_cli.synthesis.search.refutation import refutation
 from thesis_cli.synthesis.search.solver import Limits, Order, Solution, Stop
@@ -90,8 +90,8 @@ class Examination:
         lazily: bool = True,
     ) -> None:
         from thesis_cli.synthesis.language.operation_kernels import bounds_of
-        from thesis_cli.synthesis.search.depth_first_kernels import Problem, State
-        from thesis_cli.synthesis.search.moves_kernels import Rules
+        from thesis_cli.synthesis.search.depth_first_kernels import SearchProblem, SearchState
+        from thesis_cli.synthesis.search.moves_kernels import LineRules
 
         inputs = len(task.inputs)
         columns = [[example.inputs[i] for example in task.examples] for i in range(inputs)]
@@ -99,12 +99,12 @@ class Examination:
         pool[-1] = pack([[example.output for example in task.examples]], 1)
         variables = inputs + length
         self._task = task
-        self._problem = Problem(
+        self._problem = SearchProblem(
             pool=pool,
             bounds=bounds_of(semantics),
             types=np.array([kind is INT for kind in task.inputs] + [False] * length),
             result_is_int=task.output is INT,
-            rules=Rules(
+            rules=LineRules(
                 inputs=inputs,
                 length=length,
                 order=np.array(space.operations, dtype=np.int64),
@@ -118,7 +118,7 @@ class Examination:
             least=space.least,
             most=space.most,
         )
-        self._state = State(
+        self._state = SearchState(
             counts=np.zeros(4, dtype=np.int64),
             cursor=np.zeros(length, dtype=np.int64),
             sizes=np.array([-1, *[0] * (length - 1)]),

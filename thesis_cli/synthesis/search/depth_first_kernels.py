@@ -11,7 +11,7 @@ from thesis_cli.base.compiled import ONE, ZERO, helper, kernel
 from thesis_cli.synthesis.language.lanes import Flags, Lanes, examples_of, inlined, length_of, same
 from thesis_cli.synthesis.language.operation_kernels import GIVES_INT, Bounds, apply, has_room
 from thesis_cli.synthesis.search.last_line_kernels import may_give
-from thesis_cli.synthesis.search.moves_kernels import UNUSED, Rules, next_lines
+from thesis_cli.synthesis.search.moves_kernels import UNUSED, LineRules, next_lines
 
 REPEATED, IMPOSSIBLE, UNFIT = 8, 16, 64
 """Prunings of the search by values, as bits; `depth_first.Pruning` describes them."""
@@ -20,7 +20,7 @@ DONE, PAUSED, ENOUGH = range(3)
 """Why the search returned."""
 
 
-class Problem(NamedTuple):
+class SearchProblem(NamedTuple):
     """The programs of one length T that are examined.
 
     Attributes
@@ -43,7 +43,7 @@ class Problem(NamedTuple):
     bounds: Bounds
     types: Flags
     result_is_int: bool
-    rules: Rules
+    rules: LineRules
     probe: int
     lazily: bool
     costs: Ints
@@ -51,7 +51,7 @@ class Problem(NamedTuple):
     most: int
 
 
-class State(NamedTuple):
+class SearchState(NamedTuple):
     """Position of the search; all is updated.
 
     Attributes
@@ -246,7 +246,7 @@ def _repeats(problem, line):
 
 
 @kernel(_nrt=False)
-def search(problem: Problem, state: State, budget: int) -> int:
+def search(problem: SearchProblem, state: SearchState, budget: int) -> int:
     """Examine programs of one length T, depth first; go on from where the last call stopped.
 
     The last line but one is first run on the probe alone. If no last line can follow it there, it

@@ -74,7 +74,7 @@ def moves(pool: Pool, operations: Sequence[int] | None = None, pruning: Pruning 
         values. MISTYPED is about line T.
     """
     from thesis_cli.synthesis.language.operation_kernels import GIVES_INT
-    from thesis_cli.synthesis.search.moves_kernels import Batch, Room, list_moves
+    from thesis_cli.synthesis.search.moves_kernels import MoveRoom, Unfinished, list_moves
 
     order = np.arange(len(OPERATIONS)) if operations is None else np.array(operations, dtype=np.int64)
     (count, variables), length = pool.types.shape, pool.lines.shape[1]
@@ -83,8 +83,8 @@ def moves(pool: Pool, operations: Sequence[int] | None = None, pruning: Pruning 
     ends = np.stack([~gives, gives, every] if pruning & Pruning.MISTYPED else [every] * 3)
     inputs = np.array([len(task.inputs) for task in pool.tasks])
     results = np.array([int(task.output is INT) for task in pool.tasks])
-    batch = Batch(pool.types == TYPES.index(INT), inputs[pool.task], results[pool.task], pool.lines, pool.valid)
-    room = Room(
+    batch = Unfinished(pool.types == TYPES.index(INT), inputs[pool.task], results[pool.task], pool.lines, pool.valid)
+    room = MoveRoom(
         uses=np.zeros(variables, dtype=np.int64),
         chosen=np.zeros((length, 3), dtype=np.int64),
         variables=np.zeros((4, variables + 1), dtype=np.int64),

@@ -19,7 +19,7 @@ LISTS, NUMBERS, IDLE = 0, 1, 2
 so they are `IDLE + LISTS` and `IDLE + NUMBERS`."""
 
 
-class Rules(NamedTuple):
+class LineRules(NamedTuple):
     """Rules for the lines of a program, whatever the values.
 
     Attributes
@@ -121,7 +121,7 @@ def next_lines(rules, types, uses, chosen, depth, variables, lines):
     return n
 
 
-class Batch(NamedTuple):
+class Unfinished(NamedTuple):
     """B partial programs, with room for T lines and V variables each.
 
     Attributes
@@ -140,7 +140,7 @@ class Batch(NamedTuple):
     going: Flags
 
 
-class Room(NamedTuple):
+class MoveRoom(NamedTuple):
     """Room for one program at a time: `next_lines` describes all but the rows.
 
     Attributes
@@ -158,7 +158,7 @@ class Room(NamedTuple):
 
 
 @kernel(_nrt=False)
-def list_moves(batch: Batch, order: Ints, ends: Flags, pruning: int, room: Room, moves: Ints) -> int:
+def list_moves(batch: Unfinished, order: Ints, ends: Flags, pruning: int, room: MoveRoom, moves: Ints) -> int:
     """List what the next lines of partial programs can be.
 
     Parameters
@@ -196,7 +196,7 @@ def list_moves(batch: Batch, order: Ints, ends: Flags, pruning: int, room: Room,
             depth += 1
         if depth == length:
             continue
-        rules = Rules(inputs[b], length, order, ends[2], ends[results[b]], pruning)
+        rules = LineRules(inputs[b], length, order, ends[2], ends[results[b]], pruning)
         n = next_lines(rules, numbers[b], uses, chosen, depth, variables, rows)
         for k in range(n):
             if total < moves.shape[0]:

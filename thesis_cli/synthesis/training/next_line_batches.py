@@ -17,8 +17,7 @@ from thesis_cli.synthesis.networks.next_line import FLAGS, PRUNING, globals_of, 
 from thesis_cli.synthesis.networks.relation_kernels import FEATURES, LOGARITHMS, relate
 from thesis_cli.synthesis.networks.state_kernels import draw_states, mark_used
 from thesis_cli.synthesis.search.execution_kernels import INTS, LISTS, Programs, extend
-from thesis_cli.synthesis.search.moves_kernels import Batch as Unfinished
-from thesis_cli.synthesis.search.moves_kernels import Room, list_moves
+from thesis_cli.synthesis.search.moves_kernels import MoveRoom, Unfinished, list_moves
 
 SORT = BY_NAME["SORT"].id
 
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Batch:
+class StateBatch:
     """States, and the values of the variables of their programs.
 
     Attributes
@@ -106,7 +105,7 @@ def replay(corpus: Corpus, lines: Ints) -> tuple[Programs, Ints]:
     return found._replace(sizes=sizes), inputs
 
 
-def batch_of(part: Corpus, rng: np.random.Generator, states: int = 4, slack: bool = True) -> Batch:
+def batch_of(part: Corpus, rng: np.random.Generator, states: int = 4, slack: bool = True) -> StateBatch:
     """A batch: some states of each of some programs.
 
     Parameters
@@ -150,7 +149,7 @@ def batch_of(part: Corpus, rng: np.random.Generator, states: int = 4, slack: boo
     weights = np.full(features.shape[:2], 1 / examples, dtype=np.float32)
     variables_of = place.reshape(count, variables)[chosen]
     arrays = features, weights, variables_of, there, flags, numbers, masks[0], masks[1] & masks[0]
-    return Batch(lengths, standing, *map(torch.from_numpy, arrays))
+    return StateBatch(lengths, standing, *map(torch.from_numpy, arrays))
 
 
 def _legal(values: Programs, inputs: Ints, chosen: Ints, places: Ints, partial: Ints, room: Ints) -> Ints:
@@ -171,7 +170,7 @@ def _legal(values: Programs, inputs: Ints, chosen: Ints, places: Ints, partial: 
             np.ascontiguousarray(partial[states, :size]),
             np.ones(len(states), dtype=np.bool_),
         )
-        space = Room(
+        space = MoveRoom(
             np.zeros(variables, dtype=np.int64),
             np.zeros((size, 3), dtype=np.int64),
             np.zeros((4, variables + 1), dtype=np.int64),

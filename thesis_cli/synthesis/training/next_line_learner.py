@@ -20,15 +20,15 @@ from thesis_cli.synthesis.corpus.corpus import Corpus, join
 from thesis_cli.synthesis.corpus.corpus_maker import CorpusPlan, make_corpus
 from thesis_cli.synthesis.language.dsl import OPERATIONS
 from thesis_cli.synthesis.language.lanes import NULL
-from thesis_cli.synthesis.networks.next_line import COMMUTING, DOUBLE, SINGLE, Sizes
+from thesis_cli.synthesis.networks.next_line import COMMUTING, DOUBLE, SINGLE, LayerSizes
 from thesis_cli.synthesis.networks.relation_kernels import FEATURES
 from thesis_cli.synthesis.networks.weights import Array, Kind
 from thesis_cli.synthesis.training.corpora import Rows, TrainingData, held_out, training_corpus
-from thesis_cli.synthesis.training.next_line_batches import WIDE, Batch, batch_of
+from thesis_cli.synthesis.training.next_line_batches import WIDE, StateBatch, batch_of
 
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Floats, Ints
-    from thesis_cli.synthesis.training.next_line_batches import Batch
+    from thesis_cli.synthesis.training.next_line_batches import StateBatch
 
 COUNTS = {2: 1_000, 3: 12_000, 4: 20_000, 5: 32_000, 6: 30_000, 7: 26_000, 8: 32_000}
 """Programs to learn from, by length."""
@@ -84,8 +84,8 @@ class NextLineLearner:
 
     kind: Kind = "next-line"
 
-    def __init__(self, data: TrainingData, seed: int, sizes: Sizes | None = None) -> None:
-        layers = sizes or Sizes()
+    def __init__(self, data: TrainingData, seed: int, sizes: LayerSizes | None = None) -> None:
+        layers = sizes or LayerSizes()
         self.sizes: Mapping[str, int] = asdict(layers)
         self._data = data
         self.module = NextLineModel(layers, torch.Generator().manual_seed(seed))
@@ -94,7 +94,7 @@ class NextLineLearner:
         self.module.shift.copy_(features.mean(0))
         self.module.scale.copy_(1 / (features.std(0) + 0.05))
 
-    def batch(self, rows: Rows, rng: np.random.Generator | None) -> Batch:
+    def batch(self, rows: Rows, rng: np.random.Generator | None) -> StateBatch:
         """States of programs: with examples that `rng` draws, sometimes fewer of them."""
         part = self._data.draw(rows, rng)
         if rng is not None and rng.random() < 0.2 and part.numbers.shape[1] > 2:
@@ -102,7 +102,7 @@ class NextLineLearner:
         source = np.random.default_rng(len(rows)) if rng is None else rng
         return batch_of(part, source)
 
-    def loss(self, batch: Batch) -> Tensor:
+    def loss(self, batch: StateBatch) -> Tensor:
         """Minus the logarithm of the probability of right lines, in nats; a mean over states."""
         return losses(self.module, batch)[0].mean()
 
@@ -119,7 +119,7 @@ class NextLineLearner:
 TOP = (1, 5, 20, 100)
 
 
-def report(model: NextLineModel, batches: Sequence[Batch]) -> dict[str, Any]:
+def report(model: NextLineModel, batches: Sequence[StateBatch]) -> dict[str, Any]:
     """Shares of states of which a right line is among the best 1, 5, 20 and 100.
 
     Returns
@@ -143,7 +143,7 @@ def shares(ranks: Floats, groups: Ints) -> Mapping[str, Mapping[str, float]]:
     }
 
 
-def prior_ranks(batch: Batch) -> Floats:
+def prior_ranks(batch: StateBatch) -> Floats:
     """Number of legal lines above the best right one of each state, if operations have their prior
     probabilities, and all arguments of an operation are equally probable; of lines that are equally
     probable, half are above."""
@@ -160,7 +160,7 @@ def prior_ranks(batch: Batch) -> Floats:
 class NextLineModel(nn.Module):
     """Scores of all lines that a program can get next."""
 
-    def __init__(self, sizes: Sizes, generator: torch.Generator) -> None:
+    def __init__(self, sizes: LayerSizes, generator: torch.Generator) -> None:
         super().__init__()
         self.sizes = sizes
         for name, (inputs, outputs) in sizes.layers.items():
@@ -192,7 +192,7 @@ class NextLineModel(nn.Module):
         pooled = torch.cat([parts.sum(1) / seen.sum(1), parts.amax(1), numbers], 1)
         return relu(self.state_2(relu(self.state(pooled))))
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: StateBatch) -> Tensor:
         """Scores of all lines, shape (S, places of lines); -inf for those that are not legal."""
         encodings = self.encode(batch.features, batch.weights)
         state = self.state_of(self.part(encodings)[batch.variables], batch.there, batch.flags, batch.globals)
@@ -225,7 +225,7 @@ class NextLineModel(nn.Module):
         return torch.cat([single.reshape(shape[0], -1), double.reshape(shape[0], -1)], 1)
 
 
-def losses(model: NextLineModel, batch: Batch) -> tuple[Tensor, Tensor]:
+def losses(model: NextLineModel, batch: StateBatch) -> tuple[Tensor, Tensor]:
     """Minus the logarithm of the probability of the lines that are right, and the number of legal lines
     above the best of them, of each state."""
     scores = model(batch)

@@ -61,7 +61,7 @@ class Learner(Protocol):
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """Length, step size and stopping of a training.
 
     Attributes
@@ -96,7 +96,7 @@ class Plan:
 
 
 @dataclass
-class Course:
+class TrainingState:
     """Progress of a training.
 
     Attributes
@@ -123,10 +123,10 @@ class Course:
 def train(
     learner: Learner,
     data: TrainingData,
-    plan: Plan,
+    plan: TrainingPlan,
     checkpoints: Checkpoints | None = None,
     tick: Tick = lambda done: None,
-) -> Course:
+) -> TrainingState:
     """Train a network; its module then has the weights of the least loss in validation. Raises
     InputError if the checkpoint is damaged, or of another run; no loss is finite; OSError if a
     checkpoint could not be written; the one before is still there.
@@ -136,42 +136,42 @@ def train(
     checkpoints : checkpoint to go on from, if there is one, and to save at intervals.
     tick : called with the number of programs just seen.
     """
-    module, course = learner.module, Course()
+    module, state = learner.module, TrainingState()
     optimizer = torch.optim.Adam(module.parameters(), lr=plan.rate)
     if checkpoints is not None and (found := checkpoints.load()) is not None:
         module.load_state_dict(found["module"])
         optimizer.load_state_dict(found["optimizer"])
-        course = Course(**found["course"])
-        tick(course.step * plan.batch)
+        state = TrainingState(**found["state"])
+        tick(state.step * plan.batch)
     stream = Stream(data.train, plan.batch, plan.seed)
     marks = {plan.steps * (i + 1) // plan.evaluations for i in range(plan.evaluations)}
-    saved, began = time.monotonic(), time.process_time() - course.seconds
-    while course.step < plan.steps and not course.stopped:
+    saved, began = time.monotonic(), time.process_time() - state.seconds
+    while state.step < plan.steps and not state.stopped:
         for group in optimizer.param_groups:
-            group["lr"] = plan.rate_at(course.step)
+            group["lr"] = plan.rate_at(state.step)
         module.train()
-        batch = learner.batch(stream.rows(course.step), stream.rng(course.step))
+        batch = learner.batch(stream.rows(state.step), stream.rng(state.step))
         with _autocast(module, plan.half):
             loss = learner.loss(batch)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
-        course.step += 1
-        course.sums = [course.sums[0] + loss.item(), course.sums[1] + 1]
-        course.seconds = time.process_time() - began
+        state.step += 1
+        state.sums = [state.sums[0] + loss.item(), state.sums[1] + 1]
+        state.seconds = time.process_time() - began
         tick(plan.batch)
-        if course.step in marks:
-            _evaluate(learner, data, plan, course)
+        if state.step in marks:
+            _evaluate(learner, data, plan, state)
         if checkpoints is not None and time.monotonic() - saved > checkpoints.every:
-            checkpoints.save(_state(module, optimizer, course))
+            checkpoints.save(_state(module, optimizer, state))
             saved = time.monotonic()
-    if checkpoints is not None and course.weights:
-        checkpoints.save(_state(module, optimizer, course))
-    if not course.weights:
+    if checkpoints is not None and state.weights:
+        checkpoints.save(_state(module, optimizer, state))
+    if not state.weights:
         raise InputError("training diverged: its loss is not finite", "give a smaller --rate")
-    module.load_state_dict(course.weights)
+    module.load_state_dict(state.weights)
     module.eval()
-    return course
+    return state
 
 
 def validation_loss(learner: Learner, rows: Rows) -> float:
@@ -185,27 +185,27 @@ def validation_loss(learner: Learner, rows: Rows) -> float:
     return total / len(rows)
 
 
-def _evaluate(learner: Learner, data: TrainingData, plan: Plan, course: Course) -> None:
+def _evaluate(learner: Learner, data: TrainingData, plan: TrainingPlan, state: TrainingState) -> None:
     """Add a row to the curve; keep the weights if they are the best so far."""
     loss = validation_loss(learner, data.validation)
     row = {
-        "programs": course.step * plan.batch,
-        "seconds": round(course.seconds, 2),
-        "rate": plan.rate_at(course.step - 1),
-        "training": course.sums[0] / course.sums[1],
+        "programs": state.step * plan.batch,
+        "seconds": round(state.seconds, 2),
+        "rate": plan.rate_at(state.step - 1),
+        "training": state.sums[0] / state.sums[1],
         "validation": loss,
     }
-    course.curve.append(row)
-    course.sums = [0.0, 0.0]
-    if loss < course.best:
-        course.best = loss
-        course.weights = {name: value.detach().cpu().clone() for name, value in learner.module.state_dict().items()}
-    losses = [row["validation"] for row in course.curve]
-    course.stopped = len(losses) - 1 - losses.index(min(losses)) >= plan.patience
+    state.curve.append(row)
+    state.sums = [0.0, 0.0]
+    if loss < state.best:
+        state.best = loss
+        state.weights = {name: value.detach().cpu().clone() for name, value in learner.module.state_dict().items()}
+    losses = [row["validation"] for row in state.curve]
+    state.stopped = len(losses) - 1 - losses.index(min(losses)) >= plan.patience
 
 
-def _state(module: torch.nn.Module, optimizer: torch.optim.Optimizer, course: Course) -> dict[str, Any]:
-    return {"module": module.state_dict(), "optimizer": optimizer.state_dict(), "course": asdict(course)}
+def _state(module: torch.nn.Module, optimizer: torch.optim.Optimizer, state: TrainingState) -> dict[str, Any]:
+    return {"module": module.state_dict(), "optimizer": optimizer.state_dict(), "state": asdict(state)}
 
 
 def _autocast(module: torch.nn.Module, half: bool) -> Any:

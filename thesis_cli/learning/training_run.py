@@ -1,4 +1,4 @@
-"""The course of a training: what it has found so far, kept so that it can go on after any end."""
+"""State of a training: its trace, and the checkpoint from which it goes on after any end."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DIGEST = hashlib.sha256().digest_size
 _REMEDY = "remove it, or give --overwrite or another --out"
 
 
-class Course:
+class TrainingRun:
     """The trace of a training, and its checkpoint. Raises InputError if the checkpoint is damaged,
     or of another training.
 
