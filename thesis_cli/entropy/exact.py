@@ -48,16 +48,6 @@ class ExactEntropies:
     log_z: float
     method: str
 
-    @property
-    def log_power_sums(self) -> Floats:
-        """ln sum_x p(x)^a = (1 - a) H_a at each order a, shape (A,).
-
-        At order inf it is the limit: 0 if one configuration has all the probability, -inf
-        otherwise.
-        """
-        sure = self.entropies == 0
-        return np.where(sure, 0.0, (1 - self.orders) * np.where(sure, 1.0, self.entropies))
-
 
 def renyi(order: float, log_z_at_order: float, log_z: float) -> float:
     """H_a = (ln Z_a - a ln Z) / (1 - a) at order a, nats (Thesis eq. 3.27).

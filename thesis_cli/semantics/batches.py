@@ -131,8 +131,7 @@ def offsets(worlds: int, count: int, rng: np.random.Generator) -> Floats:
     """Uniform numbers of shape (worlds, count), evenly spread in each column."""
     columns = np.tile(np.arange(worlds)[:, np.newaxis], (1, count))
     places = rng.permuted(columns, axis=0)
-    found: Floats = (places + rng.random((worlds, count))) / worlds
-    return found
+    return np.asarray((places + rng.random((worlds, count))) / worlds)
 
 
 def chosen(batch: Batch, shares: Floats) -> tuple[Floats, Floats]:

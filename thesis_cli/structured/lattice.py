@@ -101,8 +101,7 @@ class Lattice(ABC):
 
     def log_partition(self, scores: Floats) -> Floats:
         """Log of the sum over all paths, shape (n,), for scores of shape (n, labels)."""
-        found: Floats = self.forward(scores)[:, -1].copy()
-        return found
+        return np.asarray(self.forward(scores)[:, -1].copy())
 
     def mean_labels(self, scores: Floats) -> Floats:
         """Expected number of edges of each label on a path, shape (n, labels)."""
@@ -128,8 +127,7 @@ class Lattice(ABC):
 
         def choose(at: Ints, level: Level, local: Ints) -> Ints:
             terms = forward[at[:, None], level.sources[local]] + scores[at[:, None], level.labels[local]]
-            found: Ints = terms.argmax(axis=1)
-            return found
+            return np.asarray(terms.argmax(axis=1))
 
         return forward[:, -1].copy(), self._trace(len(scores), choose)
 

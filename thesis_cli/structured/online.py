@@ -226,15 +226,6 @@ def hoeffding_probability(width: float, error: float, samples: int) -> float:
     return min(1.0, 2 * math.exp(-2 * samples * (error / width) ** 2))
 
 
-def hoeffding_samples(width: float, error: float, failure: float) -> int:
-    """Least S at which `hoeffding_probability` is at most `failure`. Raises InputError if the
-    failure is not between 0 and 1, or another number is not positive."""
-    _check_positive(width=width, error=error)
-    if not 0 < failure < 1:
-        raise InputError(f"the probability of failure is {failure:g}", "it must be between 0 and 1")
-    return max(1, math.ceil(math.log(2 / failure) / 2 * (width / error) ** 2))
-
-
 def _check_positive(**numbers: float) -> None:
     for name, number in numbers.items():
         if not (number > 0 and math.isfinite(number)):

@@ -45,12 +45,10 @@ class Permutations(LatticeSpace):
         return math.factorial(self.elements)
 
     def sample(self, count: int, rng: np.random.Generator) -> Ints:
-        found: Ints = rng.permuted(np.tile(np.arange(self.elements), (count, 1)), axis=1)
-        return found
+        return np.asarray(rng.permuted(np.tile(np.arange(self.elements), (count, 1)), axis=1))
 
     def valid(self, structures: Ints) -> Bools:
-        found: Bools = (np.sort(structures, axis=1) == np.arange(self.elements)).all(axis=1)
-        return found
+        return np.asarray((np.sort(structures, axis=1) == np.arange(self.elements)).all(axis=1))
 
     def blocks(self, rows: int = 2**14) -> Iterator[Ints]:
         everyone = itertools.permutations(range(self.elements))
@@ -79,8 +77,7 @@ class PositionPermutations(Permutations):
         return found
 
     def scores(self, structures: Ints, weights: Floats) -> Floats:
-        found: Floats = weights[structures + self.elements * np.arange(self.elements)].sum(axis=1)
-        return found
+        return np.asarray(weights[structures + self.elements * np.arange(self.elements)].sum(axis=1))
 
     def maximise(self, weights: Floats) -> Maxima:
         weights = self.checked(weights)
@@ -113,8 +110,7 @@ class RankPermutations(Permutations):
         self.radius = float(np.linalg.norm(self._places))
 
     def features(self, structures: Ints) -> Floats:
-        found: Floats = self._places[structures]
-        return found
+        return np.asarray(self._places[structures])
 
     def maximise(self, weights: Floats) -> Maxima:
         weights = self.checked(weights)
@@ -126,12 +122,10 @@ class RankPermutations(Permutations):
         return assignments(self.elements)
 
     def _labelled(self, weights: Floats) -> Floats:
-        found: Floats = (weights[:, :, None] * self._places).reshape(len(weights), -1)
-        return found
+        return np.asarray((weights[:, :, None] * self._places).reshape(len(weights), -1))
 
     def _unlabelled(self, masses: Floats) -> Floats:
-        found: Floats = masses.reshape(-1, self.elements, self.elements) @ self._places
-        return found
+        return np.asarray(masses.reshape(-1, self.elements, self.elements) @ self._places)
 
 
 class OrderPermutations(Permutations):
@@ -146,8 +140,7 @@ class OrderPermutations(Permutations):
 
     def features(self, structures: Ints) -> Floats:
         first, second = np.triu_indices(self.elements, 1)
-        found: Floats = (structures[:, first] < structures[:, second]).astype(float)
-        return found
+        return np.asarray((structures[:, first] < structures[:, second]).astype(float))
 
     def maximise(self, weights: Floats) -> Maxima:
         """A best order: exact up to 18 items, beyond that the best of a local search."""
@@ -186,8 +179,7 @@ class OrderPermutations(Permutations):
 def added(sets: Ints) -> Ints:
     """The element that each step of a path adds to a set of bits, shape (count, steps)."""
     steps = sets[:, 1:] ^ sets[:, :-1]
-    found: Ints = np.log2(np.maximum(steps, 1)).round().astype(np.int64)
-    return found
+    return np.asarray(np.log2(np.maximum(steps, 1)).round().astype(np.int64))
 
 
 class _SubsetLattice(Lattice):
@@ -209,8 +201,7 @@ class _SubsetLattice(Lattice):
         return Level(int(self.subsets.starts[size]), self.subsets.rank[before], self._labels(size, before, added))
 
     def sets(self, nodes: Ints) -> Ints:
-        found: Ints = self.subsets.numbers[nodes]
-        return found
+        return np.asarray(self.subsets.numbers[nodes])
 
     @abstractmethod
     def _labels(self, size: int, before: Ints, added: Ints) -> Ints:

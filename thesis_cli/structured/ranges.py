@@ -69,8 +69,7 @@ def map_range(space: Space, weights: Floats) -> PotentialRange:
 def one_vector(space: Space, weights: Floats) -> Floats:
     """The weight vector itself, if it is one of this space. Raises InputError if it has another
     shape, or numbers that are not finite."""
-    found: Floats = space.checked(np.asarray(weights, dtype=np.float64)[None])[0]
-    return found
+    return np.asarray(space.checked(np.asarray(weights, dtype=np.float64)[None])[0])
 
 
 def log_size(space: Space) -> float:

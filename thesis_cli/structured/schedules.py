@@ -134,8 +134,7 @@ def needed_samples(variances: Floats, target: float, costs: Floats | None = None
         found = np.sqrt(variances / prices) * np.sqrt(variances * prices).sum() / math.log1p(target)
     if not (found < 2.0**53).all():
         raise ModelTooLarge("a ratio needs more than 2^53 samples", "take shorter steps")
-    rounded: Ints = np.maximum(1, np.ceil(found)).astype(np.int64)
-    return rounded
+    return np.asarray(np.maximum(1, np.ceil(found)).astype(np.int64))
 
 
 def _error(error: float) -> float:

@@ -119,8 +119,7 @@ class Space(ABC):
         rows = np.concatenate(list(self.blocks()))
         scores = self.scores(rows, weights)
         chances = np.cumsum(np.exp(scores - scores.max()))
-        found: Ints = rows[np.searchsorted(chances, rng.random(count) * chances[-1], side="right")]
-        return found
+        return np.asarray(rows[np.searchsorted(chances, rng.random(count) * chances[-1], side="right")])
 
     def check(self, structures: Ints) -> None:
         """Refuse rows that are no structures. Raises InputError naming the first such row."""

@@ -53,8 +53,7 @@ def digits(count: int, rng: np.random.Generator) -> Bools:
     from sklearn.datasets import load_digits
 
     images = load_digits().images
-    found: Bools = images[rng.choice(len(images), count, replace=False)] >= THRESHOLD
-    return found
+    return np.asarray(images[rng.choice(len(images), count, replace=False)] >= THRESHOLD)
 
 
 def _strokes(rng: np.random.Generator, variation: float) -> list[Stroke]:

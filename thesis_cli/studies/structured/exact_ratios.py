@@ -185,8 +185,7 @@ class NeededWork(NamedTuple):
 def with_span(space: Space, span: float, rng: np.random.Generator) -> Floats:
     """Standard normal weights, scaled so that the log-potentials span so many nats; shape (dimension,)."""
     weights = rng.standard_normal(space.dimension)
-    found: Floats = weights * (span / map_range(space, weights).span)
-    return found
+    return np.asarray(weights * (span / map_range(space, weights).span))
 
 
 def perturbations(error: float) -> int:

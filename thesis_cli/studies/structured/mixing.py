@@ -52,11 +52,6 @@ def worst_distance(powers: Floats, potentials: Floats) -> float:
     return float(np.abs(powers - masses / masses.sum()).sum(axis=1).max() / 2)
 
 
-def distance_at(potentials: Floats, steps: int) -> float:
-    """Total variation distance from the worst start after so many steps."""
-    return worst_distance(np.linalg.matrix_power(transition_matrix(potentials), steps), potentials)
-
-
 def mixing_time(potentials: Floats, distance: float) -> int:
     """Least t after which the distance from the worst start stays within `distance` (Definition A.2).
 

@@ -70,8 +70,7 @@ def fits(size: int, rng: np.random.Generator) -> Iterator[tuple[str, ChiSquare]]
 
 
 def _indices(chances: Floats, size: int, rng: np.random.Generator) -> Ints:
-    found: Ints = rng.choice(len(chances), size=size, p=chances / chances.sum())
-    return found
+    return np.asarray(rng.choice(len(chances), size=size, p=chances / chances.sum()))
 
 
 def _even_partitions(elements: int, size: int, rng: np.random.Generator) -> Ints:
@@ -151,5 +150,4 @@ def probabilities(parents: Sequence[int], coins: Floats, subtrees: Ints) -> Floa
     """Probability of each subtree if a node whose parent is in is in by its own coin."""
     bits = subtrees[:, 1:] == 1
     offered = subtrees[:, np.array(parents[1:], dtype=np.int64)] == 1
-    found: Floats = np.where(offered, np.where(bits, coins[1:], 1 - coins[1:]), 1.0).prod(axis=1)
-    return found
+    return np.asarray(np.where(offered, np.where(bits, coins[1:], 1 - coins[1:]), 1.0).prod(axis=1))

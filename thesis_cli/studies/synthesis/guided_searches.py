@@ -13,11 +13,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from thesis_cli.studies.synthesis import timing
 from thesis_cli.studies.synthesis.incidence import incidence
-from thesis_cli.studies.synthesis.speedups import needed, speedup
 from thesis_cli.synthesis.guided.guide import Guide
 from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.networks.network_guide import network_guide
@@ -146,7 +143,7 @@ def run(
         seconds = time.process_time() - began
         answer = len(found.program) if found.program else None
         what = (search, guide, trained, length, place, found.nodes)
-        rows.append((*what, _rounded(seconds), _rounded(call), answer, found.stopped))
+        rows.append((*what, rounded(seconds), rounded(call), answer, found.stopped))
     return pd.DataFrame(rows, columns=COLUMNS).astype({"answer": "Int64"})
 
 
@@ -180,38 +177,6 @@ def until_share(
         limit = min(nodes, FACTOR * limit)
 
 
-def _rounded(seconds: float) -> float:
+def rounded(seconds: float) -> float:
+    """Seconds to three digits."""
     return float(f"{seconds:.3g}")
-
-
-def needed_for_share(search: str, trained: int, length: int, count: int, share: float, nodes: int) -> dict[str, Any]:
-    """Programs that a search examines for each task until it has solved a share of them, with the
-    prior and with the network of one training corpus.
-
-    Parameters
-    ----------
-    search : name of a depth-first search, as `guided_searches.solver` takes it.
-    trained : length T of the programs of the training corpus.
-    length : T of the tasks.
-    count : held-out tasks.
-    nodes : programs of a task after which the search stops.
-
-    Returns
-    -------
-    Values by column: the parameters, the programs needed (`exact`: 1, or 0 for a lower bound), and
-    the speedup with its relation, `?` if neither search solves the share.
-    """
-    tasks = tasks_of(length, 0, count - 1)
-    row: dict[str, Any] = {"search": search, "trained": trained, "length": length, "tasks": len(tasks)}
-    found = []
-    for guide in (PRIOR, NETWORK):
-        given, _ = orders(guide, f"lines-{trained}", trained, tasks)
-        solutions = until_share(search, given, tasks, length, share, nodes)
-        costs = np.array([float(solution.nodes) for solution in solutions])
-        solved = np.array([bool(solution.program) for solution in solutions])
-        limit = needed(costs, solved, share)
-        row |= {guide: int(limit.low), f"{guide}_exact": int(limit.exact)}
-        found.append((costs, solved))
-    gained = speedup(*found[0], *found[1], share)
-    log10, error, relation = (gained.log10, gained.standard_error, gained.relation) if gained else (np.nan, np.nan, "?")
-    return {**row, "relation": relation, "log10": log10, "standard_error": error}

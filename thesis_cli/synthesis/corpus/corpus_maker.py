@@ -11,7 +11,7 @@ The M examples of a program have different inputs. An input list has 1 to L numb
 lists are as long as the first. Numbers in lists are drawn from -b to b, or in a quarter of the
 examples from 0 to b, where b is the larger of two powers of 2 from 2 to 256. Inputs with which the
 program leaves the range or gives NULL are drawn again; after some attempts they are drawn from
-ranges that were propagated backward through the program (`input_ranges`). In three quarters of the
+ranges that were propagated backward through the program (`input_range_kernels`). In three quarters of the
 examples, an input that is a number lies between 0 and the length of a list, because functions use
 numbers only as places. Repeated outputs are avoided as long as attempts are left. A program is left
 out if all its outputs are the same, or the same as an input; a plan may ask for more different

@@ -261,8 +261,7 @@ class _Layer:
 
 def _mixed(words: Words) -> Words:
     """High bits into low ones, so that products depend on all of them."""
-    found: Words = words ^ (words >> np.uint64(29))
-    return found
+    return np.asarray(words ^ (words >> np.uint64(29)))
 
 
 def _totals(listed: Moves, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

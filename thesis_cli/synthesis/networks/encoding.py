@@ -51,6 +51,12 @@ class Encoded:
     def __len__(self) -> int:
         return len(self.types)
 
+    def check(self, size: int, longest: int) -> None:
+        """Refuse examples that are encoded for other rows of the embedding or another length of lists."""
+        if self.size != size or self.numbers.shape[3] != longest:
+            problem = f"the examples have {self.size:,} numbers in lists of {self.numbers.shape[3]}"
+            raise InputError(problem, f"the network takes {size:,} numbers in lists of {longest}")
+
 
 def encode(source: Corpus | Sequence[Task], semantics: Semantics | None = None, examples: int | None = None) -> Encoded:
     """Examples as an encoder takes them. The same examples make the same arrays, from wherever they

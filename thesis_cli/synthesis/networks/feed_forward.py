@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES, MOST_INPUTS
 
 if TYPE_CHECKING:
@@ -114,16 +113,12 @@ class FeedForward:
 
     def decoded(self, pooled: Array) -> Array:
         """Logits of the attributes, shape (B, 34), from the pooled last layer."""
-        found: Array = pooled @ self.output[0] + self.output[1]
-        return found
+        return np.asarray(pooled @ self.output[0] + self.output[1])
 
     def pooled(self, encoded: Encoded) -> Array:
         """The mean of the last layer over the examples that are present, shape (B, K). Raises
         InputError if the examples are encoded for another range or length of lists."""
-        longest, size = self.of_null.shape[1] - 1, len(self.embedding)
-        if encoded.size != size or encoded.numbers.shape[3] != longest:
-            problem = f"the examples have {encoded.size:,} numbers in lists of {encoded.numbers.shape[3]}"
-            raise InputError(problem, f"the network takes {size:,} numbers in lists of {longest}")
+        encoded.check(len(self.embedding), self.of_null.shape[1] - 1)
         pooled = np.zeros((len(encoded), len(self.bias)), dtype=np.float32)
         types = encoded.types.reshape(len(encoded), -1)
         codes = types @ np.float32(2) ** np.arange(types.shape[1])

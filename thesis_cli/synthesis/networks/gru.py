@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES
 from thesis_cli.synthesis.networks.feed_forward import ROWS, TYPE_BITS, VALUES, sigmoid
 
@@ -81,10 +80,7 @@ class Recurrent:
     def logits(self, encoded: Encoded) -> Array:
         """Logits of the attributes of each task, shape (B, 34), from the examples that are present.
         Raises InputError if the examples are encoded for another range or length of lists."""
-        size = len(self.embedding)
-        if encoded.size != size or encoded.numbers.shape[3] != self.longest:
-            problem = f"the examples have {encoded.size:,} numbers in lists of {encoded.numbers.shape[3]}"
-            raise InputError(problem, f"the network takes {size:,} numbers in lists of {self.longest}")
+        encoded.check(len(self.embedding), self.longest)
         pooled = np.zeros((len(encoded), len(self.cell.of_state[0])), dtype=np.float32)
         tasks, examples = np.nonzero(encoded.present)
         for start in range(0, len(tasks), ROWS):
@@ -92,8 +88,7 @@ class Recurrent:
             types = encoded.types[tasks[part]].reshape(-1, VALUES * TYPE_BITS)
             np.add.at(pooled, tasks[part], self._last_state(types, encoded.numbers[tasks[part], examples[part]]))
         pooled /= np.maximum(1, encoded.present.sum(axis=1, keepdims=True, dtype=np.float32))
-        found: Array = pooled @ self.output[0] + self.output[1]
-        return found
+        return np.asarray(pooled @ self.output[0] + self.output[1])
 
     def _last_state(self, types: Array, numbers: npt.NDArray[np.int32]) -> Array:
         """The last states for examples: types of shape (N, 8), numbers of shape (N, 4, L) -> (N,
@@ -150,8 +145,7 @@ class GruCell:
 
     def gates(self, inputs: Array) -> Array:
         """Part of the gates that inputs of shape (..., D) add, shape (..., 3 K)."""
-        found: Array = inputs @ self.of_inputs[0] + self.of_inputs[1]
-        return found
+        return np.asarray(inputs @ self.of_inputs[0] + self.of_inputs[1])
 
     def step(self, gates: Array, state: Array) -> Array:
         """The next states, shape (N, K), from what the inputs add to the gates, and the states."""
@@ -160,5 +154,4 @@ class GruCell:
         both = sigmoid(gates[:, : 2 * units] + own[:, : 2 * units])
         reset, update = both[:, :units], both[:, units:]
         new = np.tanh(gates[:, 2 * units :] + reset * own[:, 2 * units :])
-        found: Array = new + update * (state - new)
-        return found
+        return np.asarray(new + update * (state - new))

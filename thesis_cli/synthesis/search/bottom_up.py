@@ -190,8 +190,7 @@ class Bank:
     def sizes(self) -> Ints:
         """Size of each value, from the first row on; 0 for the output and the inputs."""
         used = np.arange(self.kept + 1)
-        found: Ints = np.maximum(np.searchsorted(self._starts[: self.size + 2], used, side="right") - 1, 0)
-        return found
+        return np.asarray(np.maximum(np.searchsorted(self._starts[: self.size + 2], used, side="right") - 1, 0))
 
     @property
     def rows(self) -> BankRows:

@@ -160,8 +160,7 @@ class FeedForwardLearner:
 
 def shares_of(data: TrainingData) -> npt.NDArray[np.float64]:
     """Shares of the programs to train on that use each attribute, shape (34,); none is 0 or 1."""
-    attributes = data.corpus.attributes[data.train]
-    return np.asarray((attributes.sum(axis=0) + 1) / (len(attributes) + 2))
+    return metrics.share_of(data.corpus.attributes[data.train])
 
 
 def tensors(encoded: Encoded, device: str = "cpu") -> tuple[torch.Tensor, ...]:

@@ -85,9 +85,9 @@ def baselines(train: tuple[Types, Flags], validation: tuple[Types, Flags]) -> di
     ----------
     train, validation : types and attributes of programs, as a corpus has them.
     """
-    prior = _share(train[1])
+    prior = share_of(train[1])
     kinds, places = np.unique(_kinds(train[0]), axis=0, return_inverse=True)
-    known = {tuple(kind): _share(train[1][places.ravel() == k]) for k, kind in enumerate(kinds.tolist())}
+    known = {tuple(kind): share_of(train[1][places.ravel() == k]) for k, kind in enumerate(kinds.tolist())}
     by_types = np.stack([known.get(tuple(kind), prior) for kind in _kinds(validation[0]).tolist()])
     return {"prior": cross_entropy(prior, validation[1]), "by_types": cross_entropy(by_types, validation[1])}
 
@@ -98,6 +98,7 @@ def _kinds(types: Types) -> npt.NDArray[np.int64]:
     return np.stack([(inputs == 1).sum(axis=1), (inputs == 2).sum(axis=1), types[:, MOST_INPUTS]], axis=1)
 
 
-def _share(attributes: Flags) -> Floats:
-    """Shares that use each attribute; each count starts with one that does and one that does not."""
+def share_of(attributes: Flags) -> Floats:
+    """Shares of programs that use each attribute, shape (34,); each count starts with one that does and
+    one that does not."""
     return np.asarray((attributes.sum(axis=0) + 1) / (len(attributes) + 2))
