@@ -52,7 +52,7 @@ def approximate_entropies(
     check_orders(np.array(orders))
 
     def log_z(order: float) -> tuple[float, bool]:
-        return _log_partition(graph.tempered(order), name, seed)
+        return (_bethe if name == "bethe" else _trw)(graph.tempered(order), seed)
 
     whole, sure = log_z(1.0)
     if whole == -math.inf:
@@ -76,14 +76,15 @@ def approximate_entropies(
     return found
 
 
-def _log_partition(graph: FactorGraph, name: Approximation, seed: int) -> tuple[float, bool]:
-    """ln Z by message passing, and whether it converged."""
-    if name == "bethe":
-        from thesis_cli.inference.message_passing.belief_propagation import bethe_log_partition_function
+def _bethe(graph: FactorGraph, seed: int) -> tuple[float, bool]:
+    from thesis_cli.inference.message_passing.belief_propagation import bethe_log_partition_function
 
-        bethe = bethe_log_partition_function(graph, seed=seed)
-        return bethe.value, bethe.converged
+    result = bethe_log_partition_function(graph, seed=seed)
+    return result.value, result.converged
+
+
+def _trw(graph: FactorGraph, seed: int) -> tuple[float, bool]:
     from thesis_cli.inference.message_passing.trw import trw_log_partition_function
 
-    trw = trw_log_partition_function(graph)
-    return trw.value, trw.converged
+    result = trw_log_partition_function(graph)
+    return result.value, result.converged

@@ -185,7 +185,7 @@ _ROWS = (
     ),
     Distribution(
         "beta", "beta(a, b)", 2, 2, _positive, "a and b must be above 0", ranges.bounded(0.0, 1.0),
-        ranges.all_of(math.inf), lambda u, a, b: special.betaincinv(a, b, u), _beta_integral,
+        ranges.all_of(math.inf), lambda u, a, b: np.asarray(special.betaincinv(a, b, u)), _beta_integral,
         lambda x, a, b: special.betainc(a, b, np.clip(x, 0.0, 1.0)),
     ),
     Distribution(

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Floats
+from thesis_cli.base.arrays import Bools, Floats
 
 Counts = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 Cell = tuple[int, int]
 """Row and column of the matrix."""
@@ -38,7 +35,7 @@ class Confusion:
     counts: Counts
 
 
-def confusion(predicted: Floats, truth: Flags) -> Confusion:
+def confusion(predicted: Floats, truth: Bools) -> Confusion:
     """The matrix of P programs.
 
     Parameters
@@ -87,7 +84,7 @@ class Contrast:
 
 
 def contrasts(
-    predicted: Floats, truth: Flags, groups: Sequence[Sequence[Cell]], resamples: int, rng: np.random.Generator
+    predicted: Floats, truth: Bools, groups: Sequence[Sequence[Cell]], resamples: int, rng: np.random.Generator
 ) -> list[tuple[Contrast, Contrast]]:
     """Groups of cells against all false positives, and against those of the same columns.
 
@@ -124,7 +121,7 @@ def contrasts(
 
 
 def row_contrasts(
-    predicted: Floats, truth: Flags, columns: Flags, resamples: int, rng: np.random.Generator
+    predicted: Floats, truth: Bools, columns: Bools, resamples: int, rng: np.random.Generator
 ) -> list[Contrast]:
     """For each row of the matrix, its mean over some columns against that over the others.
 
@@ -138,7 +135,7 @@ def row_contrasts(
     return [_contrast(_mean(rows[:, i, columns]), _mean(rows[:, i, ~columns])) for i in range(len(columns))]
 
 
-def _resampled(predicted: Floats, truth: Flags, resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def _resampled(predicted: Floats, truth: Bools, resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """How often each program counts, in the sample and then in the resamples, shape (1 + R, P), and
     the matrices, shape (1 + R, C * C)."""
     programs = len(predicted)

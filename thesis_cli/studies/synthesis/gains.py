@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thesis_cli.base.arrays import Bools, Floats
 from thesis_cli.studies.synthesis.guided_searches import NETWORK, PRIOR
 from thesis_cli.studies.synthesis.speedups import RESAMPLES, Speedup, gain, of, speedup
-from thesis_cli.synthesis.language.lanes import Flags
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from thesis_cli.base.arrays import Floats
 
 Number = tuple[float, float]
 """A number and its standard error, which is inf where only a bound is known that decides nothing."""
@@ -132,7 +131,7 @@ def _gains(frame: pd.DataFrame, search: str) -> Floats:
     return np.where(before[1] | after[1], np.log10(before[0] / after[0]), 0.0)
 
 
-def _both(frame: pd.DataFrame, search: str, guide: str) -> tuple[Floats, Flags]:
+def _both(frame: pd.DataFrame, search: str, guide: str) -> tuple[Floats, Bools]:
     """Seconds of each task that was searched both ways, and whether it was solved."""
     rows = frame[frame.search == search]
     return of(rows[rows.groupby("task").guide.transform("nunique") == 2], search, guide)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.base.arrays import Floats
-from thesis_cli.synthesis.language.lanes import Flags
+from thesis_cli.base.arrays import Bools, Floats
 from thesis_cli.synthesis.networks.network_guide import network_guide
 from thesis_cli.synthesis.networks.weights import card, load
 from thesis_cli.synthesis.training.metrics import report
@@ -16,7 +15,6 @@ from thesis_cli.synthesis.training.metrics import report
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from thesis_cli.base.arrays import Floats
     from thesis_cli.synthesis.language.task import Task
 
 
@@ -52,7 +50,7 @@ RESAMPLES = 100
 
 
 def metric_errors(
-    probabilities: Floats, attributes: Flags, rng: np.random.Generator, resamples: int = RESAMPLES
+    probabilities: Floats, attributes: Bools, rng: np.random.Generator, resamples: int = RESAMPLES
 ) -> tuple[float, float]:
     """Standard errors of the loss and of the mean average precision, by the bootstrap over programs.
 

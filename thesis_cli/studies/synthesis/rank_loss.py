@@ -6,15 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Floats
+from thesis_cli.base.arrays import Bools, Floats
 
-Flags = npt.NDArray[np.bool_]
 Ranks = npt.NDArray[np.int64]
 
 
@@ -39,7 +36,7 @@ class Ranked:
         return self.active - self.relevant
 
 
-def ranked(labels: Flags, order: Sequence[int]) -> Ranked:
+def ranked(labels: Bools, order: Sequence[int]) -> Ranked:
     """Rank loss and active sets.
 
     Parameters
@@ -73,7 +70,7 @@ class Joint:
     weights : their probabilities, shape (S,).
     """
 
-    labels: Flags
+    labels: Bools
     weights: Floats
 
     @classmethod

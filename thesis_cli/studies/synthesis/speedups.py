@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thesis_cli.base.arrays import Floats
+from thesis_cli.base.arrays import Bools, Floats
 from thesis_cli.base.figures import nice
 from thesis_cli.studies.synthesis.guided_searches import NETWORK, PRIOR, RATE, SOURCE, orders, tasks_of, until_share
-from thesis_cli.synthesis.language.lanes import Flags
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,7 +65,7 @@ class Speedup:
         return self.log10, self.standard_error if decides else float("inf")
 
 
-def needed(costs: Floats, solved: Flags, share: float) -> Needed:
+def needed(costs: Floats, solved: Bools, share: float) -> Needed:
     """Bounds on the least cost by which a share of the tasks is solved.
 
     Parameters
@@ -79,14 +78,14 @@ def needed(costs: Floats, solved: Flags, share: float) -> Needed:
     return Needed(float(low), float(high))
 
 
-def _bounds(costs: Floats, solved: Flags, share: float) -> tuple[Floats, Floats]:
+def _bounds(costs: Floats, solved: Bools, share: float) -> tuple[Floats, Floats]:
     """The bounds of `needed` for each row of tasks, of any shape (..., tasks)."""
     low = _quantile(costs, share)
     return low, low if solved.all() else _quantile(np.where(solved, costs, np.inf), share)
 
 
 def speedup(
-    slow: Floats, slow_solved: Flags, fast: Floats, fast_solved: Flags, share: float, resamples: int = RESAMPLES
+    slow: Floats, slow_solved: Bools, fast: Floats, fast_solved: Bools, share: float, resamples: int = RESAMPLES
 ) -> Speedup | None:
     """Ratio of the costs by which two searches solve a share of the same tasks.
 
@@ -129,7 +128,7 @@ def costs(rows: pd.DataFrame, search: str) -> Floats:
     return np.asarray(found, dtype=np.float64)
 
 
-def of(frame: pd.DataFrame, search: str, guide: str) -> tuple[Floats, Flags]:
+def of(frame: pd.DataFrame, search: str, guide: str) -> tuple[Floats, Bools]:
     """Seconds of a search for each task, and whether it was solved, by number of the task."""
     rows = frame[(frame.search == search) & (frame.guide == guide)].sort_values("task")
     return costs(rows, search), np.asarray(rows.answer.notna())

@@ -44,15 +44,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.synthesis.corpus.behaviours import ENUMERATED, Behaviours, completions, new_among
 from thesis_cli.synthesis.language.dsl import INT, OPERATIONS
 from thesis_cli.synthesis.language.program_codes import operation_of
 
 if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Floats, Ints
     from thesis_cli.synthesis.corpus.sampling_kernels import Completions
     from thesis_cli.synthesis.language.input_range_kernels import Codes
-    from thesis_cli.synthesis.language.lanes import Flags
 
 Feature = Literal["output-type", "function", "length"]
 FEATURES: tuple[Feature, ...] = get_args(Feature)
@@ -101,7 +100,7 @@ class Proposal:
     """
 
     length: int
-    kinds: Flags
+    kinds: Bools
     outputs: tuple[int, int] = (1, 1)
     operations: Ints = field(default_factory=_ones)
     a: float = 1.0
@@ -141,7 +140,7 @@ class Proposal:
         return rng.permutation(codes)
 
 
-def total(completions: Completions, length: int, kinds: Flags) -> float:
+def total(completions: Completions, length: int, kinds: Bools) -> float:
     """Total weight of all programs of a length."""
     numbers = int(kinds.sum())
     lists = len(kinds) - numbers

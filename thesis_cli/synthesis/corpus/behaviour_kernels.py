@@ -16,14 +16,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thesis_cli.base.arrays import Ints, Words
+from thesis_cli.base.arrays import Bools, Ints, Words
 from thesis_cli.base.compiled import ONE, ZERO, helper, kernel
 from thesis_cli.synthesis.corpus.key_table_kernels import LENGTH, enter, place_of, shorten
 from thesis_cli.synthesis.corpus.sampling_kernels import mix
 from thesis_cli.synthesis.language.dsl import WIDEST
 from thesis_cli.synthesis.language.input_range_kernels import Codes, arguments_in, code_in, operation_in
-from thesis_cli.synthesis.language.lanes import NULL, WIDTH, Flags, Lanes
 from thesis_cli.synthesis.language.operation_kernels import COMMUTES, GIVES_INT, INT_LIST, LIST, TAKES, Bounds, apply
+from thesis_cli.synthesis.language.packing import NULL, WIDTH, Lanes
 
 PROBES = 32
 """Inputs on which programs are compared; at most 63."""
@@ -123,7 +123,7 @@ def _list_lines(state, number, depth):
 
 
 @kernel()
-def enter_inputs(words: Words, kinds: Flags, table: Words, marks: Words) -> int:
+def enter_inputs(words: Words, kinds: Bools, table: Words, marks: Words) -> int:
     """Mark the inputs, of which `words` has the probes, and enter them as programs of no line;
     entries in use."""
     keys = 0
@@ -148,7 +148,7 @@ class ProbeRoom(NamedTuple):
 
     pool: Lanes
     words: Words
-    kinds: Flags
+    kinds: Bools
     marks: Words
     bounds: Bounds
 
@@ -276,7 +276,7 @@ def _serving(codes, inputs, line):
 
 
 @kernel()
-def select(rooms: ProbeRoom, table: Words, fresh: bool, codes: Codes, hashes: Words, good: Flags) -> int:
+def select(rooms: ProbeRoom, table: Words, fresh: bool, codes: Codes, hashes: Words, good: Bools) -> int:
     """Find the programs worth having, as `Behaviours.select` defines them.
 
     Parameters

@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thesis_cli.base.arrays import Bools, Ints, Words
 from thesis_cli.synthesis.corpus.exact_behaviours import ExactBehaviours
 from thesis_cli.synthesis.language.dsl import INT, OPERATIONS, Semantics, Type, Value
-from thesis_cli.synthesis.language.packing import pack
+from thesis_cli.synthesis.language.packing import Lanes, pack
 from thesis_cli.synthesis.language.program_codes import MOST_LINES, Signature
 
 if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Bools, Ints, Words
     from thesis_cli.synthesis.corpus.sampling_kernels import Completions
     from thesis_cli.synthesis.language.input_range_kernels import Codes
-    from thesis_cli.synthesis.language.lanes import Flags, Lanes
 
 
 class KeyTable:
@@ -135,7 +134,7 @@ class Behaviours:
         from thesis_cli.synthesis.language.operation_kernels import bounds_of
 
         self.inputs = inputs
-        self.kinds: Flags = np.array([kind is INT for kind in inputs])
+        self.kinds: Bools = np.array([kind is INT for kind in inputs])
         self._columns = probes(inputs, semantics)
         self._bounds = bounds_of(semantics)
         self._exact = ExactBehaviours(inputs, semantics, self._columns)
@@ -219,7 +218,7 @@ class Behaviours:
             good &= self._exactly_new(keys, codes.shape[1])
         return codes[good], hashes[good]
 
-    def _exactly_new(self, keys: Words, length: int) -> Flags:
+    def _exactly_new(self, keys: Words, length: int) -> Bools:
         """Whether programs have exact keys, shape (P, 2), that no program above or before has."""
         if not self._exact_table.entries:
             for shorter in range(1, len(self._found) + 1):
@@ -246,7 +245,7 @@ class Behaviours:
             self._found_keys[length] = self._exact.keys(self._found[length - 1])
         return self._found_keys[length]
 
-    def _allowed(self, keys: Words) -> Flags:
+    def _allowed(self, keys: Words) -> Bools:
         """Whether exact keys, shape (P, 2), are not excluded."""
         if not len(self._excluded):
             return np.ones(len(keys), dtype=np.bool_)
@@ -258,7 +257,7 @@ class Behaviours:
         codes of shape (P, T)."""
         self._excluded = np.union1d(self._excluded, self._exact.keys(codes))
 
-    def _judge(self, codes: Codes, fresh: bool) -> tuple[Flags, Words]:
+    def _judge(self, codes: Codes, fresh: bool) -> tuple[Bools, Words]:
         """Whether programs are worth having, exclusion apart; hashes of their behaviour, shape (P,
         2)."""
         from thesis_cli.synthesis.corpus.behaviour_kernels import ProbeRoom, select

@@ -16,6 +16,7 @@ from thesis_cli.base.npy import arrays_of
 from thesis_cli.synthesis.corpus.corpus import TYPES, Corpus
 from thesis_cli.synthesis.corpus.corpus_shards import load_shards
 from thesis_cli.synthesis.language.dsl import MOST_INPUTS, OPERATIONS, Semantics
+from thesis_cli.synthesis.language.packing import NULL
 from thesis_cli.synthesis.language.program_codes import arguments_of, code_of, operation_of
 
 FORMAT = "thesis-cli corpus 1"
@@ -82,7 +83,6 @@ def _corpus(
 ) -> Corpus:
     """The corpus that is stored in the members of a file. Raises InputError if they do not fit each
     other."""
-    from thesis_cli.synthesis.language.lanes import NULL
 
     if not isinstance(about, dict) or about.pop("format", None) != FORMAT:
         raise InputError(f"it is not a {FORMAT}", _REMEDY)

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thesis_cli.base.arrays import Bools, Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.parallel import Threads
 from thesis_cli.base.progress import Tick
@@ -38,6 +39,7 @@ from thesis_cli.synthesis.corpus.balance_fit import proposal
 from thesis_cli.synthesis.corpus.behaviours import ENUMERATED, Behaviours, distinct, enumerated
 from thesis_cli.synthesis.corpus.corpus import TYPES, Corpus, Labelled, join
 from thesis_cli.synthesis.language.dsl import DEFAULT, MOST_INPUTS, OPERATIONS, Semantics
+from thesis_cli.synthesis.language.packing import NULL, WIDTH
 from thesis_cli.synthesis.language.program import Program
 from thesis_cli.synthesis.language.program_codes import (
     MOST_LINES,
@@ -49,10 +51,8 @@ from thesis_cli.synthesis.language.program_codes import (
 )
 
 if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Floats
     from thesis_cli.synthesis.corpus.sampling_kernels import ExampleLimits
     from thesis_cli.synthesis.language.input_range_kernels import Codes
-    from thesis_cli.synthesis.language.lanes import Flags
 
 PART = 2**16
 """Programs of the longest lengths that are made at a time."""
@@ -95,7 +95,6 @@ class CorpusPlan:
     semantics: Semantics = DEFAULT
 
     def __post_init__(self) -> None:
-        from thesis_cli.synthesis.language.lanes import WIDTH
 
         _check("length", self.length, 1, MOST_LINES)
         _check("number of programs", self.count + self.test, 1)
@@ -234,7 +233,7 @@ def _enter(known: Sequence[Behaviours], part: Corpus, lines: int) -> None:
         behaviours.select(np.ascontiguousarray(codes), fresh=True)
 
 
-def _rows_on(inputs: Signature, part: Corpus) -> Flags:
+def _rows_on(inputs: Signature, part: Corpus) -> Bools:
     """Rows of the programs that take inputs of these types."""
     types = [TYPES.index(kind) for kind in inputs] + [0] * (MOST_INPUTS - len(inputs))
     return np.asarray((part.types[:, :MOST_INPUTS] == types).all(axis=1))
@@ -344,11 +343,10 @@ class _Source:
         """Number of programs that those taken stand for."""
         return float(self._weights.sum())
 
-    def _with_examples(self, batch: TimedBatch) -> tuple[Corpus, Flags]:
+    def _with_examples(self, batch: TimedBatch) -> tuple[Corpus, Bools]:
         """The programs that can be given examples, with these and their rates, and which of the
         batch they are."""
         from thesis_cli.synthesis.corpus.sampling_kernels import draw_examples
-        from thesis_cli.synthesis.language.lanes import NULL
         from thesis_cli.synthesis.language.operation_kernels import bounds_of
 
         semantics, inputs, codes = self._plan.semantics, self._behaviours.inputs, batch.codes

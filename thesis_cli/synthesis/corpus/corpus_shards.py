@@ -27,6 +27,7 @@ from thesis_cli.base.locks import locked
 from thesis_cli.base.npy import map_array
 from thesis_cli.synthesis.corpus.corpus import TYPES, Corpus, join
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES, MOST_INPUTS, OPERATIONS, Semantics
+from thesis_cli.synthesis.language.packing import NULL
 from thesis_cli.synthesis.language.program_codes import MOST_LINES, arguments_of, code_of, operation_of
 
 FORMAT = "thesis-cli corpus 2"
@@ -200,7 +201,6 @@ def _joined(shards: Sequence[Corpus]) -> Corpus:
 
 def _data(part: Corpus, length: int) -> dict[str, Any]:
     """Facts that a reader needs about the arrays."""
-    from thesis_cli.synthesis.language.lanes import NULL
 
     semantics = part.semantics
     return {

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thesis_cli.base.arrays import Floats, Ints, Words
+from thesis_cli.base.arrays import Bools, Floats, Ints, Words
 from thesis_cli.base.compiled import ONE, ZERO, helper, kernel
 from thesis_cli.synthesis.language.dsl import MOST_INPUTS, OPERATIONS
 from thesis_cli.synthesis.language.input_range_kernels import Codes, arguments_in, code_in, operation_in, propagate
-from thesis_cli.synthesis.language.lanes import NULL, WIDTH, Flags, Lanes, row_size
 from thesis_cli.synthesis.language.operation_kernels import GIVES_INT, INT_LIST, LIST, LIST_LIST, TAKES, Bounds, apply
+from thesis_cli.synthesis.language.packing import NULL, WIDTH, Lanes, row_size
 from thesis_cli.synthesis.language.program_codes import MOST_LINES
 
 GROUPS = np.array([(t, g) for t in (LIST, INT_LIST, LIST_LIST) for g in (False, True)])
@@ -143,7 +143,7 @@ def _fits(takes, i, n, j, k, a, b):
 
 
 @kernel()
-def sample(completions: Completions, kinds: Flags, state: Words, codes: Codes) -> None:
+def sample(completions: Completions, kinds: Bools, state: Words, codes: Codes) -> None:
     """Draw programs without unused variables, by weight, each of as many lines as `codes` has
     columns.
 
@@ -280,7 +280,7 @@ def _find_examples(codes, kinds, pool, state, bounds, limits, ranges, numbers):
 
 @kernel()
 def draw_examples(
-    codes: Codes, kinds: Flags, seeds: Words, bounds: Bounds, limits: ExampleLimits, numbers: Lanes, done: Flags
+    codes: Codes, kinds: Bools, seeds: Words, bounds: Bounds, limits: ExampleLimits, numbers: Lanes, done: Bools
 ) -> None:
     """Draw examples for programs; `corpus_maker` describes them.
 

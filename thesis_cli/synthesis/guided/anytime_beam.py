@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from thesis_cli.base.arrays import Bools, Ints, Words
 from thesis_cli.synthesis.guided import tails
 from thesis_cli.synthesis.guided.tails import Tails
 from thesis_cli.synthesis.language.dsl import DEFAULT, OPERATIONS, Semantics
@@ -28,8 +29,6 @@ from thesis_cli.synthesis.search.refutation import refutation
 from thesis_cli.synthesis.search.solver import GIB, Limits, LineOrder, Order, Solution, Stop
 
 if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Ints, Words
-    from thesis_cli.synthesis.language.lanes import Flags
     from thesis_cli.synthesis.search.execution import Pool
     from thesis_cli.synthesis.search.moves import Moves
 
@@ -217,7 +216,7 @@ class _Layer:
     pool: Pool
     scores: npt.NDArray[np.float64]
     hashes: Words
-    used: Flags
+    used: Bools
     keys: Words
 
     @classmethod
@@ -227,7 +226,7 @@ class _Layer:
         used = np.zeros(shape, dtype=np.bool_)
         return cls(pool, np.zeros(len(pool)), np.zeros(shape, np.uint64), used, np.zeros(len(pool), np.uint64))
 
-    def take(self, rows: Ints | Flags) -> _Layer:
+    def take(self, rows: Ints | Bools) -> _Layer:
         """Some of the programs."""
         return _Layer(self.pool.take(rows), self.scores[rows], self.hashes[rows], self.used[rows], self.keys[rows])
 

@@ -22,7 +22,7 @@ from thesis_cli.synthesis.join.inverses import Path, unwound, wrap
 from thesis_cli.synthesis.join.join_kernels import ALONE, FOUND, Search, join, join_twice
 from thesis_cli.synthesis.join.join_view_kernels import Part, View, index, pack
 from thesis_cli.synthesis.language.dsl import BY_NAME, DEFAULT, LIST, Semantics, Value
-from thesis_cli.synthesis.language.lanes import WIDTH, Lanes
+from thesis_cli.synthesis.language.packing import WIDTH, Lanes
 from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.search.bottom_up import Bank, Tree
 from thesis_cli.synthesis.search.depth_first import Run

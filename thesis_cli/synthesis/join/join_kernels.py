@@ -17,7 +17,8 @@ import numpy as np
 from thesis_cli.base.arrays import Ints
 from thesis_cli.base.compiled import helper, kernel
 from thesis_cli.synthesis.join.join_view_kernels import View, fill, first_of, hash_of, spread
-from thesis_cli.synthesis.language.lanes import Lanes, inlined
+from thesis_cli.synthesis.language.lanes import inlined
+from thesis_cli.synthesis.language.packing import Lanes
 
 PLUS, MINUS, TIMES, LEAST, MOST = range(5)
 """The lambdas of ZIPWITH: (+), (-), (*), MIN and MAX."""

@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thesis_cli.base.arrays import Ints, Words
+from thesis_cli.base.arrays import Bools, Ints, Words
 from thesis_cli.base.compiled import helper, kernel
-from thesis_cli.synthesis.language.lanes import WIDTH, Flags, Lanes, inlined
+from thesis_cli.synthesis.language.lanes import inlined
+from thesis_cli.synthesis.language.packing import WIDTH, Lanes
 from thesis_cli.synthesis.search.bottom_up_kernels import Places
 
 
@@ -70,7 +71,7 @@ def hash_of(row, multipliers):
 
 
 @kernel()
-def pack(pool: Lanes, kinds: Flags, part: Part, rows: Ints, packed: Lanes, keys: Words, seen: Places) -> int:
+def pack(pool: Lanes, kinds: Bools, part: Part, rows: Ints, packed: Lanes, keys: Words, seen: Places) -> int:
     """Gather the compared numbers of the lists that are long enough; of equal ones the first.
 
     Parameters

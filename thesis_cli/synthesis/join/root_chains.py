@@ -13,10 +13,10 @@ from functools import cache, cached_property
 from itertools import chain, product
 from math import isqrt
 from random import Random
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thesis_cli.base.arrays import Ints
 from thesis_cli.synthesis.join.inverses import INVERSES, Goal, unwound, wrap
 from thesis_cli.synthesis.language.dsl import (
     INT,
@@ -29,11 +29,9 @@ from thesis_cli.synthesis.language.dsl import (
     Semantics,
     Value,
 )
+from thesis_cli.synthesis.language.packing import WIDTH
 from thesis_cli.synthesis.language.task import Task
 from thesis_cli.synthesis.search.bottom_up import Bank, Tree
-
-if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Ints
 
 Interval = tuple[int, int]
 """Least and greatest number."""
@@ -414,7 +412,6 @@ class Chains:
     """
 
     def __init__(self, bank: Bank, task: Task, semantics: Semantics) -> None:
-        from thesis_cli.synthesis.language.lanes import WIDTH
 
         self._bank, self._output = bank, task.output
         self._bounds = semantics.low, semantics.high

@@ -15,18 +15,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thesis_cli.base.arrays import Ints
 from thesis_cli.synthesis.join.root_chains import Chains, RootChain, rows_of
 from thesis_cli.synthesis.language.dsl import DEFAULT, Semantics
-from thesis_cli.synthesis.language.packing import pack
+from thesis_cli.synthesis.language.packing import Lanes, pack
 from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.search.bottom_up import Bank, Tree
 from thesis_cli.synthesis.search.depth_first import Clock, Run
 from thesis_cli.synthesis.search.solver import Limits, Order, Stop
 
 if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Ints
     from thesis_cli.synthesis.join.roots_kernels import RootPlan, Side
-    from thesis_cli.synthesis.language.lanes import Lanes
 
 SHARED = 2
 """Operations that a tree may have beyond the greatest length, since a program computes equal parts

@@ -24,8 +24,9 @@ from thesis_cli.synthesis.join.root_test_kernels import (
     prepare,
 )
 from thesis_cli.synthesis.language.dsl import BY_NAME
-from thesis_cli.synthesis.language.lanes import Lanes, examples_of, same
+from thesis_cli.synthesis.language.lanes import examples_of, same
 from thesis_cli.synthesis.language.operation_kernels import Bounds, apply
+from thesis_cli.synthesis.language.packing import Lanes
 
 Columns = npt.NDArray[np.int16]
 

@@ -5,19 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from thesis_cli.base.arrays import Bools, Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.corpus.corpus import TYPES, Corpus, Types
 from thesis_cli.synthesis.language.dsl import DEFAULT, INT, MOST_INPUTS, Semantics
+from thesis_cli.synthesis.language.packing import NULL
 from thesis_cli.synthesis.language.task import Task
-
-if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Floats
-    from thesis_cli.synthesis.language.lanes import Flags
 
 _ONE_HOT = np.array([[0, 0], [1, 0], [0, 1]], dtype=np.float32)
 """Types by their codes: no value, a number, a list."""
@@ -43,9 +40,9 @@ class Encoded:
 
     types: npt.NDArray[np.float32]
     numbers: npt.NDArray[np.int32]
-    present: Flags
+    present: Bools
     size: int
-    attributes: Flags | None
+    attributes: Bools | None
     weights: Floats
 
     def __len__(self) -> int:
@@ -73,8 +70,6 @@ def encode(source: Corpus | Sequence[Task], semantics: Semantics | None = None, 
         most.
     """
     if isinstance(source, Corpus):
-        from thesis_cli.synthesis.language.lanes import NULL
-
         semantics = semantics or source.semantics
         if (semantics.low, semantics.high, semantics.longest) != (
             source.semantics.low,
@@ -98,7 +93,7 @@ def encode(source: Corpus | Sequence[Task], semantics: Semantics | None = None, 
     return Encoded(_ONE_HOT[types], places, present, size, attributes, weights)
 
 
-def _arrays(tasks: Sequence[Task], semantics: Semantics) -> tuple[Types, npt.NDArray[np.int32], Flags]:
+def _arrays(tasks: Sequence[Task], semantics: Semantics) -> tuple[Types, npt.NDArray[np.int32], Bools]:
     """Types of tasks as a corpus has them, rows of the embedding, and which examples there are."""
     most = max((len(task.examples) for task in tasks), default=0)
     types = np.zeros((len(tasks), MOST_INPUTS + 1), dtype=np.int8)

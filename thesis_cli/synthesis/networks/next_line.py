@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from thesis_cli.base.arrays import Ints
 from thesis_cli.synthesis.language.dsl import OPERATIONS
+from thesis_cli.synthesis.language.packing import Lanes
 from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.networks import weights as files
 from thesis_cli.synthesis.search.depth_first import ALL, Pruning
@@ -26,8 +28,6 @@ from thesis_cli.synthesis.search.execution import start
 from thesis_cli.synthesis.search.moves import moves as moves_of
 
 if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Ints
-    from thesis_cli.synthesis.language.lanes import Lanes
     from thesis_cli.synthesis.networks.next_line_kernels import EncodingTable, States
     from thesis_cli.synthesis.search.execution import Pool
     from thesis_cli.synthesis.search.moves import Moves

@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.base.arrays import Ints, Words
+from thesis_cli.base.arrays import Bools, Ints, Words
 from thesis_cli.base.compiled import kernel
-from thesis_cli.synthesis.language.lanes import Flags
 from thesis_cli.synthesis.language.operation_kernels import LIST, TAKES
 
 Array = npt.NDArray[np.float32]
@@ -57,7 +56,7 @@ class EncodingTable(NamedTuple):
 
 @kernel()
 def look_up(
-    states: States, table: EncodingTable, count: int, places: Ints, missing: Ints, used: Flags, unused: Ints
+    states: States, table: EncodingTable, count: int, places: Ints, missing: Ints, used: Bools, unused: Ints
 ) -> int:
     """Find the encodings of all variables, and which lines take them.
 
@@ -109,7 +108,7 @@ def look_up(
 
 
 @kernel()
-def pool_parts(states: States, places: Ints, used: Flags, parts: Array, flags: Array, out: Array) -> None:
+def pool_parts(states: States, places: Ints, used: Bools, parts: Array, flags: Array, out: Array) -> None:
     """Mean and largest of the parts that the variables of each program have in its encoding.
 
     Parameters
@@ -139,7 +138,7 @@ def pool_parts(states: States, places: Ints, used: Flags, parts: Array, flags: A
 
 @kernel()
 def gather_own(
-    states: States, places: Ints, used: Flags, own: Array, flags: Array, state: Array, firsts: Ints, out: Array
+    states: States, places: Ints, used: Bools, own: Array, flags: Array, state: Array, firsts: Ints, out: Array
 ) -> None:
     """The first layer of the variables in their programs.
 
@@ -180,7 +179,7 @@ class Heads(NamedTuple):
 
 @kernel()
 def score_moves(
-    heads: Heads, firsts: Ints, states: Ints, lines: Ints, column: Ints, commutes: Flags, rank: int, out: Array
+    heads: Heads, firsts: Ints, states: Ints, lines: Ints, column: Ints, commutes: Bools, rank: int, out: Array
 ) -> None:
     """Logarithms of the probabilities of lines.
 

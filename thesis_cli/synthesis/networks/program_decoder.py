@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from thesis_cli.base.arrays import Bools
 from thesis_cli.synthesis.language.dsl import INT, LIST, MOST_INPUTS, OPERATIONS, Type
 from thesis_cli.synthesis.language.program_codes import arguments_of, operation_of
 from thesis_cli.synthesis.networks.encoding import encode
@@ -44,7 +45,6 @@ from thesis_cli.synthesis.networks.weights import load
 if TYPE_CHECKING:
     from thesis_cli.synthesis.corpus.corpus import Corpus
     from thesis_cli.synthesis.language.dsl import Semantics, Type
-    from thesis_cli.synthesis.language.lanes import Flags
     from thesis_cli.synthesis.language.task import Task
     from thesis_cli.synthesis.networks.encoding import Encoded
     from thesis_cli.synthesis.networks.weights import Array, Weights
@@ -205,7 +205,7 @@ def tokens_of(corpus: Corpus, lines: int) -> Numbers:
     return np.where(corpus.codes[:, :lines] >= 0, table(lines)[operation_of(codes), one, two], -1)
 
 
-def typed(corpus: Corpus, lines: int) -> Flags:
+def typed(corpus: Corpus, lines: int) -> Bools:
     """Which tokens fit the variables above each line of the programs of a corpus, shape (P, T,
     tokens)."""
     ids, one, two = np.nonzero(table(lines) >= 0)

@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.base.arrays import Ints
+from thesis_cli.base.arrays import Bools, Ints
 from thesis_cli.base.compiled import helper, kernel
-from thesis_cli.synthesis.language.lanes import WIDTH, Flags, Lanes
+from thesis_cli.synthesis.language.packing import WIDTH, Lanes
 
 Features = npt.NDArray[np.float32]
 
@@ -312,7 +312,7 @@ def _together(xs, n, ys, k, logarithms, order, out):
 
 @kernel()
 def relate(
-    values: Lanes, lists: Flags, rows: Ints, targets: Lanes, outputs: Ints, target_lists: Flags, logarithms: Features,
+    values: Lanes, lists: Bools, rows: Ints, targets: Lanes, outputs: Ints, target_lists: Bools, logarithms: Features,
     out: Features,
 ) -> None:  # fmt: skip
     """Compute the features of K values.

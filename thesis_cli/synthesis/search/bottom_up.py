@@ -25,9 +25,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from thesis_cli.base.arrays import Ints
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.language.dsl import DEFAULT, INT, OPERATIONS, Semantics, Type, Value
-from thesis_cli.synthesis.language.packing import pack
+from thesis_cli.synthesis.language.packing import WIDTH, pack
 from thesis_cli.synthesis.language.program import Line, Program, program_on
 from thesis_cli.synthesis.language.task import Example, Task, check
 from thesis_cli.synthesis.search.depth_first import SLICE, Clock, Examination, Run
@@ -36,7 +37,6 @@ from thesis_cli.synthesis.search.solver import GIB, Limits, Order, Solution, Sto
 from thesis_cli.synthesis.search.spaces import EVERY
 
 if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Ints
     from thesis_cli.synthesis.search.bottom_up_kernels import BankRows
 
 FIRST, SECOND = 2**12, 2**16
@@ -145,7 +145,6 @@ class Bank:
     def __init__(
         self, task: Task, order: Order, limits: Limits, semantics: Semantics, costs: Sequence[int] = SIZES
     ) -> None:
-        from thesis_cli.synthesis.language.lanes import WIDTH
         from thesis_cli.synthesis.language.operation_kernels import bounds_of
         from thesis_cli.synthesis.search.bottom_up_kernels import AHEAD, enter
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.base.arrays import Ints, Words
+from thesis_cli.base.arrays import Bools, Ints, Words
 from thesis_cli.base.compiled import ZERO, helper, kernel
-from thesis_cli.synthesis.language.lanes import Flags, Lanes, examples_of, same
+from thesis_cli.synthesis.language.lanes import examples_of, same
 from thesis_cli.synthesis.language.operation_kernels import (
     COMMUTES,
     GIVES_INT,
@@ -22,6 +22,7 @@ from thesis_cli.synthesis.language.operation_kernels import (
     apply,
     has_room,
 )
+from thesis_cli.synthesis.language.packing import Lanes
 
 Places = npt.NDArray[np.int32]
 
@@ -57,7 +58,7 @@ class BankRows(NamedTuple):
     pool: Lanes
     words: Words
     multipliers: Words
-    kinds: Flags
+    kinds: Bools
     origins: Places
     hashes: Words
     table: Places

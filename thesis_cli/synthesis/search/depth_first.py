@@ -25,7 +25,7 @@ from thesis_cli.synthesis.search.spaces import Pruning as Pruning
 from thesis_cli.synthesis.search.spaces import Space, bands
 
 Lanes = npt.NDArray[np.int16]
-Flags = npt.NDArray[np.bool_]
+Bools = npt.NDArray[np.bool_]
 
 SLICE = 2**16
 """Lines tried before the clock is looked at again: some milliseconds."""
@@ -134,7 +134,7 @@ class Examination:
             spent=np.zeros(length + 1, dtype=np.int64),
         )
 
-    def begin(self, lines: npt.NDArray[np.int64], values: Lanes, types: Flags) -> None:
+    def begin(self, lines: npt.NDArray[np.int64], values: Lanes, types: Bools) -> None:
         """Begin anew, with the programs that have given first lines.
 
         No program is left out because one of these lines could stand elsewhere.

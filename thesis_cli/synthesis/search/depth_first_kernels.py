@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from thesis_cli.base.arrays import Ints
+from thesis_cli.base.arrays import Bools, Ints
 from thesis_cli.base.compiled import ONE, ZERO, helper, kernel
-from thesis_cli.synthesis.language.lanes import Flags, Lanes, examples_of, inlined, length_of, same
+from thesis_cli.synthesis.language.lanes import examples_of, inlined, length_of, same
 from thesis_cli.synthesis.language.operation_kernels import GIVES_INT, Bounds, apply, has_room
+from thesis_cli.synthesis.language.packing import Lanes
 from thesis_cli.synthesis.search.last_line_kernels import may_give
 from thesis_cli.synthesis.search.moves_kernels import UNUSED, LineRules, next_lines
 
@@ -41,7 +42,7 @@ class SearchProblem(NamedTuple):
 
     pool: Lanes
     bounds: Bounds
-    types: Flags
+    types: Bools
     result_is_int: bool
     rules: LineRules
     probe: int
@@ -75,13 +76,13 @@ class SearchState(NamedTuple):
     cursor: Ints
     sizes: Ints
     uses: Ints
-    valid: Flags
+    valid: Bools
     choices: Ints
     chosen: Ints
     variables: Ints
     ends: Ints
     known: Ints
-    short: Flags
+    short: Bools
     found: Ints
     spent: Ints
 

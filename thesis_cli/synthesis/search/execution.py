@@ -16,16 +16,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from thesis_cli.base.arrays import Bools, Ints
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.corpus.corpus import TYPES
 from thesis_cli.synthesis.language.dsl import DEFAULT, INT, MOST_INPUTS, OPERATIONS, Semantics, Value
-from thesis_cli.synthesis.language.packing import pack, refuse
+from thesis_cli.synthesis.language.packing import WIDTH, Lanes, pack, refuse
 from thesis_cli.synthesis.language.program import Line, Program
 from thesis_cli.synthesis.language.task import Example, Task
 
 if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Ints
-    from thesis_cli.synthesis.language.lanes import Flags, Lanes
     from thesis_cli.synthesis.search.execution_kernels import Types
 
 
@@ -59,9 +58,9 @@ class Pool:
     types: Types
     sizes: Ints
     lines: Ints
-    valid: Flags
-    solved: Flags
-    repeated: Flags
+    valid: Bools
+    solved: Bools
+    repeated: Bools
     _targets: Lanes
     _target_types: Types
 
@@ -72,24 +71,21 @@ class Pool:
     def numbers(self) -> Lanes:
         """All values, each number as a list of length 1, padded with NULL = -32768, shape (B, V, M,
         32); a view."""
-        from thesis_cli.synthesis.language.lanes import WIDTH
 
         return self.values[:, :, : WIDTH * self._examples].reshape(*self.types.shape, self._examples, WIDTH)
 
     @property
     def lengths(self) -> Lanes:
         """Lengths of all values, 1 for a number, shape (B, V, M); a view."""
-        from thesis_cli.synthesis.language.lanes import WIDTH
 
         return self.values[:, :, WIDTH * self._examples : (WIDTH + 1) * self._examples]
 
     @property
     def _examples(self) -> int:
-        from thesis_cli.synthesis.language.lanes import WIDTH
 
         return int(self.values.shape[2] // (WIDTH + 1))
 
-    def take(self, rows: Ints | Flags | Sequence[int]) -> Pool:
+    def take(self, rows: Ints | Bools | Sequence[int]) -> Pool:
         """Some of the programs, in the order of `rows`; a copy."""
         chosen = np.asarray(rows)
         names = "task", "values", "types", "sizes", "lines", "valid", "solved", "repeated"
@@ -120,7 +116,6 @@ def start(tasks: Sequence[Task], length: int, semantics: Semantics = DEFAULT) ->
     length : T, lines of the longest program.
     semantics : range of numbers, length of lists, and rounding.
     """
-    from thesis_cli.synthesis.language.lanes import WIDTH
 
     if not tasks or length < 1:
         raise InputError(f"{len(tasks)} tasks and {length} lines are given", "both must be at least 1")

@@ -10,10 +10,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.base.arrays import Ints
+from thesis_cli.base.arrays import Bools, Ints
 from thesis_cli.base.compiled import ZERO, kernel
-from thesis_cli.synthesis.language.lanes import NULL, WIDTH, Flags, Lanes, examples_of, same
+from thesis_cli.synthesis.language.lanes import examples_of, same
 from thesis_cli.synthesis.language.operation_kernels import GIVES_INT, Bounds, apply
+from thesis_cli.synthesis.language.packing import NULL, WIDTH, Lanes
 
 Types = npt.NDArray[np.int8]
 
@@ -38,9 +39,9 @@ class Programs(NamedTuple):
     rows: Lanes
     types: Types
     sizes: Ints
-    valid: Flags
-    solved: Flags
-    repeated: Flags
+    valid: Bools
+    solved: Bools
+    repeated: Bools
     task: Ints
     targets: Lanes
     target_types: Types

@@ -8,19 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thesis_cli.base.arrays import Bools, Ints
 from thesis_cli.synthesis.corpus.corpus import TYPES
 from thesis_cli.synthesis.language.dsl import INT, OPERATIONS
 from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.search.depth_first import ALL, Pruning
 from thesis_cli.synthesis.search.execution import Pool, start
-
-if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Ints
-    from thesis_cli.synthesis.language.lanes import Flags
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +40,14 @@ class Moves:
     variables: int
 
     @property
-    def operations(self) -> Flags:
+    def operations(self) -> Bools:
         """Whether a program can go on with an operation, shape (B, 38)."""
         found = np.zeros((self.programs, len(OPERATIONS)), dtype=np.bool_)
         found[self.parents, self.lines[:, 0]] = True
         return found
 
     @property
-    def arguments(self) -> Flags:
+    def arguments(self) -> Bools:
         """Whether a program can go on with an operation on two variables, shape (B, 38, V, V)."""
         found = np.zeros((self.programs, len(OPERATIONS), self.variables, self.variables), dtype=np.bool_)
         found[(self.parents, *self.lines.T)] = True

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from thesis_cli.base.arrays import Ints
+from thesis_cli.base.arrays import Bools, Ints
 from thesis_cli.base.compiled import kernel
-from thesis_cli.synthesis.language.lanes import Flags, inlined
+from thesis_cli.synthesis.language.lanes import inlined
 from thesis_cli.synthesis.language.operation_kernels import COMMUTES, INT_LIST, LIST, TAKES
 
 UNUSED, COMMUTED, PERMUTED = (1 << bit for bit in range(3))
@@ -34,8 +34,8 @@ class LineRules(NamedTuple):
     inputs: int
     length: int
     order: Ints
-    fresh: Flags
-    ends: Flags
+    fresh: Bools
+    ends: Bools
     pruning: int
 
 
@@ -133,11 +133,11 @@ class Unfinished(NamedTuple):
     going : whether to list its moves, shape (B,).
     """
 
-    numbers: Flags
+    numbers: Bools
     inputs: Ints
     results: Ints
     lines: Ints
-    going: Flags
+    going: Bools
 
 
 class MoveRoom(NamedTuple):
@@ -158,7 +158,7 @@ class MoveRoom(NamedTuple):
 
 
 @kernel(_nrt=False)
-def list_moves(batch: Unfinished, order: Ints, ends: Flags, pruning: int, room: MoveRoom, moves: Ints) -> int:
+def list_moves(batch: Unfinished, order: Ints, ends: Bools, pruning: int, room: MoveRoom, moves: Ints) -> int:
     """List what the next lines of partial programs can be.
 
     Parameters

@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from thesis_cli.base.arrays import Ints
 from thesis_cli.synthesis.language.dsl import BY_NAME, LONGEST, MOST_INPUTS, OPERATIONS, WIDEST, Semantics
-from thesis_cli.synthesis.language.lanes import NULL, WIDTH, row_size
 from thesis_cli.synthesis.language.operation_kernels import GIVES_INT, bounds_of
+from thesis_cli.synthesis.language.packing import NULL, WIDTH, row_size
 from thesis_cli.synthesis.language.program_codes import arguments_of, operation_of
 from thesis_cli.synthesis.networks.next_line import FLAGS, PRUNING, globals_of, places_in, places_of
 from thesis_cli.synthesis.networks.relation_kernels import FEATURES, LOGARITHMS, relate
@@ -28,7 +29,6 @@ WIDE = Semantics(low=-WIDEST, high=WIDEST, longest=LONGEST)
 """The semantics with the widest range and the longest lists."""
 
 if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Ints
     from thesis_cli.synthesis.corpus.corpus import Corpus
 
 

@@ -14,12 +14,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
+from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.progress import Tick
 from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.corpus.corpus import Corpus, join
 from thesis_cli.synthesis.corpus.corpus_maker import CorpusPlan, make_corpus
 from thesis_cli.synthesis.language.dsl import OPERATIONS
-from thesis_cli.synthesis.language.lanes import NULL
+from thesis_cli.synthesis.language.packing import NULL
 from thesis_cli.synthesis.networks.next_line import COMMUTING, DOUBLE, SINGLE, LayerSizes
 from thesis_cli.synthesis.networks.relation_kernels import FEATURES
 from thesis_cli.synthesis.networks.weights import Array, Kind
@@ -27,7 +28,6 @@ from thesis_cli.synthesis.training.corpora import Rows, TrainingData, held_out, 
 from thesis_cli.synthesis.training.next_line_batches import WIDE, StateBatch, batch_of
 
 if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Floats, Ints
     from thesis_cli.synthesis.training.next_line_batches import StateBatch
 
 COUNTS = {2: 1_000, 3: 12_000, 4: 20_000, 5: 32_000, 6: 30_000, 7: 26_000, 8: 32_000}
