@@ -16,8 +16,7 @@ from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement, Reading, Tolerance
 from thesis_cli.reproduction.measuring import select
 from thesis_cli.studies.synthesis.gains import share_of
-from thesis_cli.studies.synthesis.metric_errors import metric_errors
-from thesis_cli.studies.synthesis.predictions import version
+from thesis_cli.studies.synthesis.predictions import metric_errors, version
 from thesis_cli.studies.synthesis.timing import RATES, time_limits, timed, until_found, within
 from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.networks.network_guide import network_guide

@@ -14,9 +14,8 @@ from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment
 from thesis_cli.reproduction.measuring import measured, printed
 from thesis_cli.studies.synthesis import gains
 from thesis_cli.studies.synthesis.guided_searches import SOURCE, plan, run
-from thesis_cli.studies.synthesis.published_speedups import FIGURE_5_3A
+from thesis_cli.studies.synthesis.published_speedups import FIGURE_5_3A, LENGTH_5
 from thesis_cli.studies.synthesis.speedup_figures import draw_table
-from thesis_cli.studies.synthesis.speedup_sizes import LENGTH_5
 
 TITLE = "Seconds for each task by which shares of the tasks of $T = 5$ are solved"
 PAPER = "Balog et al. 2017, Figure 3a (thesis Figure 5.3a)"

@@ -12,8 +12,7 @@ import pandas as pd
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
 from thesis_cli.reproduction.measuring import select
-from thesis_cli.studies.synthesis.generalisation import needed_for_share
-from thesis_cli.studies.synthesis.speedups import Speedup
+from thesis_cli.studies.synthesis.speedups import Speedup, needed_for_share
 
 SHARE = 0.2
 SEARCHES = {"sort-and-add, source": "the source's Sort and add", "sort-and-add": "today's sort-and-add"}

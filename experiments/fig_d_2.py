@@ -5,9 +5,8 @@ The searches are those of `table-5-1`, run once for both. Triangles are the publ
 
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Experiment
 from thesis_cli.studies.synthesis.guided_searches import plan, run
-from thesis_cli.studies.synthesis.published_speedups import TABLE_5_1
+from thesis_cli.studies.synthesis.published_speedups import LENGTH_3, TABLE_5_1
 from thesis_cli.studies.synthesis.speedup_figures import draw_curves
-from thesis_cli.studies.synthesis.speedup_sizes import LENGTH_3
 
 TITLE = "Tasks of $T = 3$ solved, with the prior and with the network"
 

@@ -5,9 +5,8 @@ The searches are those of `fig-5-3a`, run once for both. Triangles are the publi
 
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Experiment
 from thesis_cli.studies.synthesis.guided_searches import plan, run
-from thesis_cli.studies.synthesis.published_speedups import FIGURE_5_3A
+from thesis_cli.studies.synthesis.published_speedups import FIGURE_5_3A, LENGTH_5
 from thesis_cli.studies.synthesis.speedup_figures import draw_curves
-from thesis_cli.studies.synthesis.speedup_sizes import LENGTH_5
 
 TITLE = "Tasks of $T = 5$ solved, with the prior and with the network"
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 
-from thesis_cli.learning.predict import map_images
+from thesis_cli.learning.decoding import map_images
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement, Reading
 from thesis_cli.reproduction.measuring import Rows, select
 from thesis_cli.studies.learning.denoising import (

@@ -10,7 +10,6 @@ from thesis_cli.embeddings.kernels import KERNELS, median_distance
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement, Reading, Tolerance
 from thesis_cli.reproduction.measuring import measure, select
 from thesis_cli.studies.semantics.evaluations import Judge, Way, released
-from thesis_cli.studies.semantics.expansions import distance_from_zero, growth, positive, vanishing_steps
 from thesis_cli.studies.semantics.figures import (
     CHOSEN,
     CONDITIONS,
@@ -23,7 +22,14 @@ from thesis_cli.studies.semantics.figures import (
     reduced,
 )
 from thesis_cli.studies.semantics.laws import CONDITIONED, EXAMPLES, PAIRS
-from thesis_cli.studies.semantics.operators import largest_ratio, scaling
+from thesis_cli.studies.semantics.operators import (
+    distance_from_zero,
+    growth,
+    largest_ratio,
+    positive,
+    scaling,
+    vanishing_steps,
+)
 from thesis_cli.studies.semantics.rates import dense, log_slope, mean_errors
 
 RELEASE, INFINITE = "release", "infinite expansions"

@@ -17,9 +17,8 @@ from thesis_cli.studies.synthesis.rank_loss import Joint, excess, improved, rank
 from thesis_cli.studies.synthesis.timing import solution_of
 from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES
-from thesis_cli.synthesis.search.depth_first import NONE
+from thesis_cli.synthesis.search.depth_first import NONE, SortAndAdd
 from thesis_cli.synthesis.search.solver import Limits, Order
-from thesis_cli.synthesis.search.sort_and_add import SortAndAdd
 from thesis_cli.synthesis.training.corpora import held_out, training_corpus
 
 LENGTHS = (1, 2, 3, 4, 5)

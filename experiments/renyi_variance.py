@@ -9,8 +9,15 @@ import numpy as np
 from thesis_cli.base.figures import COLOURS, label, legend_below, marks, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
 from thesis_cli.reproduction.measuring import labelled, select
-from thesis_cli.studies.entropy.sampled_variance import LOG_Z, apart_rows, variance_rows
-from thesis_cli.studies.entropy.variance import QUADRATURE, UNIT, independent, with_log_z
+from thesis_cli.studies.entropy.variance import (
+    LOG_Z,
+    QUADRATURE,
+    UNIT,
+    apart_rows,
+    independent,
+    variance_rows,
+    with_log_z,
+)
 
 ALPHAS = np.array([0, 0.1, 0.25, 0.4, 0.5, 0.75, 0.9, 1.1, 1.5, 2, 3, 5, 10])
 CURVE = np.geomspace(0.004, 20, 60)

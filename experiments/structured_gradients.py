@@ -8,8 +8,8 @@ import pandas as pd
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Tolerance
 from thesis_cli.reproduction.measuring import lowest, select
-from thesis_cli.structured.gradients import hoeffding_probability, sampled_gradients
 from thesis_cli.structured.meta import Coupled
+from thesis_cli.structured.online import hoeffding_probability, sampled_gradients
 from thesis_cli.studies.structured.families import FAMILIES, family, weights_of_length
 from thesis_cli.studies.structured.gradient_tails import deviations, width
 

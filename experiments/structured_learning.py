@@ -11,8 +11,7 @@ from thesis_cli.structured.online import Pace
 from thesis_cli.studies.structured import learning_runs as runs
 from thesis_cli.studies.structured.baselines import PAIRWISE, POWERSET, REST
 from thesis_cli.studies.structured.datasets import NAMES, dataset
-from thesis_cli.studies.structured.learning_figure import draw
-from thesis_cli.studies.structured.learning_table import LOSSES, by_fold, chosen, passes_until, standard_error
+from thesis_cli.studies.structured.learning_figure import LOSSES, by_fold, chosen, draw, passes_until, standard_error
 
 COLUMNS = [
     *("kind", "data", "task", "fold", "method", "regularisation", "decision", "loss", "validation", "test"),

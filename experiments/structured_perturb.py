@@ -9,8 +9,8 @@ from thesis_cli.reproduction.measuring import furthest, lowest, measure, select
 from thesis_cli.structured.catalogue import space as space_named
 from thesis_cli.structured.ranges import map_range
 from thesis_cli.studies.structured import bound_errors as ways
-from thesis_cli.studies.structured.promised_work import needed, with_span
-from thesis_cli.studies.structured.subtree_formulas import random_tree
+from thesis_cli.studies.structured.exact_ratios import needed, with_span
+from thesis_cli.studies.structured.uniformity import random_tree
 
 NEEDED, TWENTY_FIVE = "needed, ", "Theorem 2.5"
 EPSILON = 0.1
@@ -80,7 +80,7 @@ def run(seed, part, space, features, elements, span, calls, runs, epsilons, leng
         work = zip(names, needed(found, weights, EPSILON), strict=True)
         rows += [{"method": NEEDED + name, "epsilon": EPSILON, "calls": count} for name, count in work]
     else:
-        rows += ways.estimate_rows(found, weights, log_z, ways.Course(calls, runs, epsilons, lengths), chains)
+        rows += ways.estimate_rows(found, weights, log_z, ways.Repetitions(calls, runs, epsilons, lengths), chains)
     task = {"part": part, "space": space, "features": features, "elements": elements, "span": span}
     return pd.DataFrame(rows).assign(**task).reindex(columns=COLUMNS)
 

@@ -10,9 +10,8 @@ from thesis_cli.reproduction.measuring import labelled, select
 from thesis_cli.structured import schedules
 from thesis_cli.structured.catalogue import space
 from thesis_cli.structured.ranges import map_range
-from thesis_cli.studies.structured.exact_ratios import exact_ratios, uniform_variance
+from thesis_cli.studies.structured.exact_ratios import exact_ratios, needed_numbers, schedule_numbers, uniform_variance
 from thesis_cli.studies.structured.families import DIRECTIONS, NEEDLE, family, weights_of_length
-from thesis_cli.studies.structured.needed import needed_numbers, schedule_numbers
 from thesis_cli.studies.structured.products import CONTAMINATED, PLANS, PUBLISHED, TRUNCATED, repeated
 
 BOUNDS = 0.5, 1.01, 1.96, 4.04, 7.96, 8.04, 31.96, 32.04

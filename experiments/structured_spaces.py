@@ -8,7 +8,8 @@ from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment
 from thesis_cli.reproduction.measuring import measure, select
 from thesis_cli.structured.catalogue import names, space
 from thesis_cli.structured.pairs import bit_rows
-from thesis_cli.studies.structured import brute_force, hamiltonian, subtree_formulas
+from thesis_cli.studies.structured import brute_force, hamiltonian
+from thesis_cli.studies.structured import uniformity as subtree_formulas
 from thesis_cli.studies.structured.uniformity import SAMPLERS, fits
 
 LISTED = 6

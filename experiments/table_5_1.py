@@ -17,9 +17,8 @@ from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment
 from thesis_cli.reproduction.measuring import furthest, measured, printed
 from thesis_cli.studies.synthesis import gains
 from thesis_cli.studies.synthesis.guided_searches import SOURCE, plan, run
-from thesis_cli.studies.synthesis.published_speedups import TABLE_5_1
+from thesis_cli.studies.synthesis.published_speedups import LENGTH_3, TABLE_5_1
 from thesis_cli.studies.synthesis.speedup_figures import draw_table
-from thesis_cli.studies.synthesis.speedup_sizes import LENGTH_3
 from thesis_cli.studies.synthesis.timing import SHARES
 
 TITLE = "Seconds for each task by which shares of the tasks of $T = 3$ are solved"

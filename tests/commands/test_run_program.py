@@ -9,6 +9,7 @@ import thesis_cli as tc
 from thesis_cli.base.errors import InputError
 from thesis_cli.commands.core.fields import fields_of
 from thesis_cli.synthesis.language.dsl import LONGEST
+from thesis_cli.synthesis.language.packing import WIDTH
 from thesis_cli.synthesis.language.program import parse
 
 SORT = "a <- [int]; b <- SORT a"
@@ -30,7 +31,6 @@ def test_a_program_of_python_is_run():
 
 def test_lists_are_as_long_as_lanes_allow():
     from thesis_cli.commands.run_program import RunProgramRequest
-    from thesis_cli.synthesis.language.lanes import WIDTH
 
     assert fields_of(RunProgramRequest)["max_list"].about.most == LONGEST == WIDTH - 1
     assert len(tc.run_program(SORT, [[1] * 31], max_list=31).value) == 31

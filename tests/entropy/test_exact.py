@@ -127,15 +127,6 @@ def test_a_uniform_distribution_has_ln_n_at_every_order(size):
 def test_a_sure_configuration_has_none():
     found = exact_entropies(LogPotentials(np.array([-np.inf, -7.0, -np.inf])), ALPHAS)
     assert [str(h) for h in found.entropies] == ["0.0"] * len(ALPHAS)
-    np.testing.assert_array_equal(found.log_power_sums, 0.0)
-
-
-def test_power_sums_go_with_the_entropies():
-    p = np.array([0.5, 0.3, 0.2])
-    found = exact_entropies(LogPotentials(np.log(p)), [2, 0, 1, math.inf, 0.5])
-    np.testing.assert_allclose(
-        found.log_power_sums, [np.log(0.38), np.log(3), 0, -np.inf, np.log(np.sqrt(p).sum())], rtol=1e-14
-    )
 
 
 @given(vectors(), st.permutations([*ALPHAS, 1, math.inf, 2]))

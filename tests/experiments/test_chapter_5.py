@@ -15,9 +15,8 @@ from thesis_cli.synthesis.language.dsl import ATTRIBUTES, OPERATIONS
 from thesis_cli.synthesis.language.program import parse, search_space
 from thesis_cli.synthesis.language.program import run as run_program
 from thesis_cli.synthesis.networks.network_guide import network_guide
-from thesis_cli.synthesis.search.depth_first import ALL, NONE, DepthFirst
+from thesis_cli.synthesis.search.depth_first import ALL, NONE, DepthFirst, SortAndAdd
 from thesis_cli.synthesis.search.solver import Limits
-from thesis_cli.synthesis.search.sort_and_add import SortAndAdd
 from thesis_cli.synthesis.training.corpora import held_out
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.experiments.runs import assert_near, one, rows, run, whole
 from thesis_cli.structured.catalogue import space
 from thesis_cli.structured.ranges import map_range
-from thesis_cli.studies.structured.promised_work import needed, perturbations, with_span
+from thesis_cli.studies.structured.exact_ratios import needed, perturbations, with_span
 
 SIZES = {"calls": 400, "runs": 3, "epsilons": [0.5], "lengths": [1]}
 

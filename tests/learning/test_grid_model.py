@@ -5,9 +5,8 @@ import pytest
 
 from tests.learning.models import all_images, pairs, scores
 from thesis_cli.base.errors import InputError, UnsuitableModel
-from thesis_cli.learning.decoding import Decoder
+from thesis_cli.learning.decoding import Decoder, foreground_shares, map_images, marginal_images
 from thesis_cli.learning.grid_model import GridWeights, Layout, signs
-from thesis_cli.learning.predict import foreground_shares, map_images, marginal_images
 
 
 def random_weights(height=3, width=4, seed=0, low=0.0):

@@ -9,11 +9,10 @@ from scipy.optimize import minimize
 from tests.learning.models import all_images, pairs, scores
 from tests.learning.test_train import differences, vectors
 from thesis_cli.base.errors import ModelTooLarge
-from thesis_cli.learning.grid_moments import moments
 from thesis_cli.learning.problem import Problem
 from thesis_cli.learning.settings import Settings
-from thesis_cli.learning.smooth import conditionals, likelihood
-from thesis_cli.learning.svm_frank_wolfe import Dual
+from thesis_cli.learning.smooth import conditionals, likelihood, moments
+from thesis_cli.learning.structured_svm import Dual
 from thesis_cli.learning.train import train
 
 

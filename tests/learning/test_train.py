@@ -7,13 +7,13 @@ import pytest
 
 from tests.learning.models import all_images, pairs, scores
 from thesis_cli.base.errors import InputError
-from thesis_cli.learning.course import Course
 from thesis_cli.learning.decoding import Decoder
 from thesis_cli.learning.perturb_max import Objective, average, descend
 from thesis_cli.learning.problem import Problem
 from thesis_cli.learning.settings import Settings
 from thesis_cli.learning.structured_svm import objective
 from thesis_cli.learning.train import train
+from thesis_cli.learning.training_run import TrainingRun
 
 
 def vectors(problem, seed=0):
@@ -130,7 +130,7 @@ def test_map_calls_are_the_images_that_were_solved(monkeypatch, schedule):
     assert found.map_calls == sum(solved)
 
 
-class Kept(Course):
+class Kept(TrainingRun):
     """Keeps the state after each iteration."""
 
     def done(self, iterations, state):

@@ -10,7 +10,8 @@ import pytest
 from scipy.special import logsumexp
 
 from thesis_cli.base.errors import InputError, ModelTooLarge
-from thesis_cli.structured import cycles, local_search, orderings, partitions
+from thesis_cli.structured import cycles, local_search, partitions
+from thesis_cli.structured import permutations as orderings
 from thesis_cli.structured.catalogue import space
 from thesis_cli.structured.pairs import as_matrices
 from thesis_cli.structured.space import Space

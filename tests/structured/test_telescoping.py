@@ -11,7 +11,7 @@ from thesis_cli.structured.catalogue import space
 from thesis_cli.structured.meta import Coupled, Direct, Truncated
 from thesis_cli.structured.ranges import PotentialRange, map_range
 from thesis_cli.structured.schedules import Schedule, corrected_schedule
-from thesis_cli.structured.telescoping import SCHEDULES, Plan, sampled_ratios, telescoping, uniform_average
+from thesis_cli.structured.telescoping import SCHEDULES, TelescopingPlan, sampled_ratios, telescoping, uniform_average
 
 CUBE = space("hypercube", 6)
 WEIGHTS = np.linspace(-1, 1.5, 6)
@@ -48,7 +48,7 @@ def test_estimates(schedule, sampler):
         weights, exact = WEIGHTS / 6, float(CUBE.log_partition(WEIGHTS[None] / 6)[0])
     else:
         weights, exact = WEIGHTS, EXACT
-    plan = Plan(error=error, schedule=schedule, pilot=300)
+    plan = TelescopingPlan(error=error, schedule=schedule, pilot=300)
     found = telescoping(CUBE, weights, plan, sampler, np.random.default_rng(2))
     estimate = found.estimate
     # approximate samples may be off by a tenth of ln(1 + epsilon) beyond the standard error
@@ -64,7 +64,7 @@ def test_estimates(schedule, sampler):
 
 def test_the_plans_variance_is_kept():
     """Var X / (E X)^2 of the product, from exact ratios, is at most that of the plan."""
-    plan = Plan(error=0.2)
+    plan = TelescopingPlan(error=0.2)
     found = telescoping(CUBE, WEIGHTS, plan, Direct(), np.random.default_rng(3))
     total = 0.0
     for r in found.ratios:
@@ -76,20 +76,20 @@ def test_the_plans_variance_is_kept():
 def test_the_schedule_cancels_what_all_structures_share():
     """A constant in all log-potentials costs nothing: their span counts, not R |theta|."""
     toy, one = potentials([100.0, 101.0, 100.5])
-    found = telescoping(toy, one, Plan(), Direct(), np.random.default_rng(4))
+    found = telescoping(toy, one, TelescopingPlan(), Direct(), np.random.default_rng(4))
     assert len(found.ratios) == 2
     assert abs(found.estimate.value - float(toy.log_partition(one[None])[0])) < 5 * found.estimate.standard_error
 
 
 def test_zero_weights_are_exact():
     for schedule in SCHEDULES:
-        found = telescoping(CUBE, np.zeros(6), Plan(schedule=schedule), Coupled(), np.random.default_rng(5))
+        found = telescoping(CUBE, np.zeros(6), TelescopingPlan(schedule=schedule), Coupled(), np.random.default_rng(5))
         assert found.estimate.value == pytest.approx(6 * math.log(2))
         assert found.estimate.standard_error < 1e-12
 
 
 def test_chains_of_given_length_promise_nothing():
-    found = telescoping(CUBE, WEIGHTS, Plan(), Truncated(steps=20), np.random.default_rng(6))
+    found = telescoping(CUBE, WEIGHTS, TelescopingPlan(), Truncated(steps=20), np.random.default_rng(6))
     assert found.estimate.kind.startswith("no guarantee")
     assert found.steps == 20 * found.samples
     assert found.ratios[-1].distance > found.ratios[0].distance > 0
@@ -111,19 +111,19 @@ def test_sizes_beyond_a_double():
 def test_refusals():
     rng = np.random.default_rng(0)
     with pytest.raises(InputError, match="schedule"):
-        telescoping(CUBE, WEIGHTS, Plan(schedule="none"), Direct(), rng)
+        telescoping(CUBE, WEIGHTS, TelescopingPlan(schedule="none"), Direct(), rng)
     with pytest.raises(InputError, match="error"):
-        telescoping(CUBE, WEIGHTS, Plan(error=0), Direct(), rng)
+        telescoping(CUBE, WEIGHTS, TelescopingPlan(error=0), Direct(), rng)
     with pytest.raises(InputError, match="confidence"):
-        telescoping(CUBE, WEIGHTS, Plan(confidence=1), Direct(), rng)
+        telescoping(CUBE, WEIGHTS, TelescopingPlan(confidence=1), Direct(), rng)
     with pytest.raises(InputError, match="3/4"):
-        telescoping(CUBE, WEIGHTS, Plan(confidence=0.9, schedule="theorem"), Direct(), rng)
+        telescoping(CUBE, WEIGHTS, TelescopingPlan(confidence=0.9, schedule="theorem"), Direct(), rng)
     with pytest.raises(InputError, match="pilot"):
-        telescoping(CUBE, WEIGHTS, Plan(schedule="adaptive", pilot=1), Direct(), rng)
+        telescoping(CUBE, WEIGHTS, TelescopingPlan(schedule="adaptive", pilot=1), Direct(), rng)
     with pytest.raises(InputError, match="weight"):
-        telescoping(CUBE, np.full(6, np.nan), Plan(), Direct(), rng)
+        telescoping(CUBE, np.full(6, np.nan), TelescopingPlan(), Direct(), rng)
     with pytest.raises(ModelTooLarge, match="chains"):
-        telescoping(CUBE, 20 * WEIGHTS, Plan(), Truncated(), rng)
+        telescoping(CUBE, 20 * WEIGHTS, TelescopingPlan(), Truncated(), rng)
     with pytest.raises(InputError, match="2 or more"):
         uniform_average(CUBE, WEIGHTS, 1, rng)
 
@@ -137,7 +137,7 @@ def test_a_schedule_may_be_given_with_its_counts():
 
 @pytest.mark.parametrize(("schedule", "most"), [("equal", 4000), ("adaptive", 9000)])
 def test_a_limit_on_steps_is_one_of_all_ratios_together(schedule, most):
-    plan = Plan(schedule=schedule)
+    plan = TelescopingPlan(schedule=schedule)
     found = telescoping(CUBE, WEIGHTS, plan, Coupled(), np.random.default_rng(0))
     assert max(ratio.steps for ratio in found.ratios) < most < found.steps
     with pytest.raises(ModelTooLarge, match="coupling from the past"):

@@ -26,9 +26,8 @@ from thesis_cli.synthesis.language.dsl import ATTRIBUTES, LIST, OPERATIONS, WIDE
 from thesis_cli.synthesis.language.program import Line, Program, run
 from thesis_cli.synthesis.language.task import Example, Task, check
 from thesis_cli.synthesis.search.bottom_up import BottomUp
-from thesis_cli.synthesis.search.depth_first import NONE, Clock, DepthFirst
+from thesis_cli.synthesis.search.depth_first import NONE, Clock, DepthFirst, SortAndAdd
 from thesis_cli.synthesis.search.solver import Limits, Order, Solution, Solver
-from thesis_cli.synthesis.search.sort_and_add import SortAndAdd
 
 COMPILED: list[Solver] = [
     DepthFirst(),

@@ -175,8 +175,7 @@ class DenoiseResult(Result):
 
 def run(request: DenoiseRequest, progress: Progress) -> DenoiseResult:
     """Read weights and images, check where results go, denoise, and write."""
-    from thesis_cli.learning.decoding import Decoder
-    from thesis_cli.learning.predict import map_images, marginal_images
+    from thesis_cli.learning.decoding import Decoder, map_images, marginal_images
     from thesis_cli.models.images import Images
 
     weights = _weights(request.weights)

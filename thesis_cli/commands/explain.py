@@ -22,9 +22,8 @@ from thesis_cli.commands.inputs.guides import guide_lines, guide_named
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from thesis_cli.base.arrays import Floats
+    from thesis_cli.base.arrays import Bools, Floats
     from thesis_cli.synthesis.guided.guide import Guide
-    from thesis_cli.synthesis.language.lanes import Flags
     from thesis_cli.synthesis.language.task import Task
 
     TaskSource = str | Path | Task | Mapping[str, Any] | list[Any] | tuple[Any, ...]
@@ -74,7 +73,7 @@ class ExplainResult(Result):
 
     tasks: tuple[Task, ...]
     probabilities: Floats
-    used: tuple[Flags | None, ...]
+    used: tuple[Bools | None, ...]
     guidance: Mapping[str, Any]
 
     @presentation
@@ -170,7 +169,7 @@ def _orders(guide: Guide, tasks: Sequence[Task]) -> list[tuple[float, ...]]:
     return [order.probabilities for order in orders_of(guide, tasks)]
 
 
-def _used(task: Task) -> Flags | None:
+def _used(task: Task) -> Bools | None:
     """Which attributes the program that a task states uses."""
     import numpy as np
 
@@ -184,7 +183,7 @@ def _used(task: Task) -> Flags | None:
     return np.isin(np.arange(len(ATTRIBUTES)), list(used))
 
 
-def _rows(name: str, probabilities: Floats, used: Flags | None) -> list[dict[str, Any]]:
+def _rows(name: str, probabilities: Floats, used: Bools | None) -> list[dict[str, Any]]:
     """Rows of a task, the most probable attribute first."""
     from thesis_cli.synthesis.language.dsl import ATTRIBUTES, FUNCTIONS
 
@@ -206,7 +205,7 @@ def _ranked(probabilities: Floats) -> list[int]:
     return sorted(range(len(probabilities)), key=lambda place: -float(probabilities[place]))
 
 
-def _bars(probabilities: Floats, used: Flags | None) -> list[tuple[str, str]]:
+def _bars(probabilities: Floats, used: Bools | None) -> list[tuple[str, str]]:
     """A line for each attribute, the most probable first."""
     from thesis_cli.synthesis.language.dsl import ATTRIBUTES
 

@@ -237,10 +237,10 @@ def _uniform(job: _Job) -> _Found:
 def _telescoping(job: _Job) -> _Found:
     import numpy as np
 
-    from thesis_cli.structured.telescoping import Plan, telescoping
+    from thesis_cli.structured.telescoping import TelescopingPlan, telescoping
 
     request, space, weights = job.request, job.model.space, job.model.weights
-    plan = Plan(request.error, job.confidence, request.schedule)
+    plan = TelescopingPlan(request.error, job.confidence, request.schedule)
     rng = np.random.default_rng(job.seeds(1)[0])
     found = telescoping(space, weights, plan, _sampler(request, job.model), rng)
     costs = {"ratios": len(found.ratios), "samples": found.samples, "uniform_structures": found.steps}

@@ -273,7 +273,7 @@ def _fit(request: StructuredTrainRequest, problem: Problem, checkpoint: Checkpoi
     """Train, from the checkpoint if there is one."""
     from thesis_cli.structured.learn import fit
     from thesis_cli.structured.meta import Coupled, Direct
-    from thesis_cli.structured.online import Pace, State, fit_online
+    from thesis_cli.structured.online import OnlineState, Pace, fit_online
 
     kept = checkpoint.arrays
     if request.method == "exact":
@@ -286,11 +286,11 @@ def _fit(request: StructuredTrainRequest, problem: Problem, checkpoint: Checkpoi
         except ModelTooLarge as error:
             raise ModelTooLarge(error.problem, "give --method sampled --sampler meta") from None
 
-    def passed(state: State) -> None:
+    def passed(state: OnlineState) -> None:
         numbers = {"done": state.done, "proposals": state.proposals}
         checkpoint.keep(parameters=state.parameters, mean=state.mean, **numbers)
 
-    start = State(int(kept["done"]), kept["parameters"], kept["mean"], int(kept["proposals"])) if kept else None
+    start = OnlineState(int(kept["done"]), kept["parameters"], kept["mean"], int(kept["proposals"])) if kept else None
     pace = Pace(request.passes, request.batch, request.samples)
     sampler = Direct() if request.sampler == "draw" else Coupled()
     return fit_online(problem, pace, request.seed, sampler, start, tick, passed)

@@ -176,8 +176,7 @@ class TrainDenoiserResult(Result):
 
 def run(request: TrainDenoiserRequest, progress: Progress) -> TrainDenoiserResult:
     """Read the images, and train."""
-    from thesis_cli.learning.decoding import Decoder
-    from thesis_cli.learning.predict import map_images
+    from thesis_cli.learning.decoding import Decoder, map_images
 
     noisy = open_images(request.noisy, request.threshold)
     clean = paired(noisy, open_images(request.clean, request.threshold), (request.noisy, request.clean))

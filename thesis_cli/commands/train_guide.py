@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from thesis_cli.synthesis.corpus.corpus import Corpus
     from thesis_cli.synthesis.networks.weights import Array, Kind
-    from thesis_cli.synthesis.training.data import TrainingData
+    from thesis_cli.synthesis.training.corpora import TrainingData
 
     CorpusSource = str | Path | Corpus
 else:
@@ -209,10 +209,9 @@ def run(request: TrainGuideRequest, progress: Progress) -> TrainGuideResult:
 
     torch = extra("torch")
     from thesis_cli.synthesis.networks.weights import config_of
-    from thesis_cli.synthesis.training.checkpoints import Checkpoints
-    from thesis_cli.synthesis.training.data import TrainingData
+    from thesis_cli.synthesis.training.corpora import TrainingData
     from thesis_cli.synthesis.training.models import MODELS
-    from thesis_cli.synthesis.training.trainer import Plan, train
+    from thesis_cli.synthesis.training.trainer import Checkpoints, TrainingPlan, train
 
     device = _device(request)
     corpus, about = _corpus(request, progress)
@@ -221,7 +220,7 @@ def run(request: TrainGuideRequest, progress: Progress) -> TrainGuideResult:
     torch.set_num_threads(request.jobs)
     settings = settings_of(request, device=device, **about)
     half = model.half and not request.float32
-    plan = Plan(request.programs_seen, model.batch, request.rate, request.seed, half=half)
+    plan = TrainingPlan(request.programs_seen, model.batch, request.rate, request.seed, half=half)
     learner = model.make(data, request.seed, device, embedding=request.embedding)
     checkpoints = None
     if request.out is not None:

@@ -2,8 +2,8 @@
 
 Start at `expansion`: weighted points, their statistics and functions of them.
 
-* `kernels` (with `gauss_sums` and `laplace_sums`): inner products, norms and distances, exact and in
-  linear time on the line; `closed_forms` has those of normal and uniform laws.
+* `kernels` (with `gauss_sums`): inner products, norms and distances, exact and in linear time on the
+  line; `closed_forms` has those of normal and uniform laws.
 * `reductions`: fewer points, with the measured error.
-* `statistics`, `simplex` and `descent` serve private releases too.
+* `statistics` and `simplex` serve private releases too.
 """

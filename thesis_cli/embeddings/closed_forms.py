@@ -18,17 +18,14 @@ NODES, NODE_WEIGHTS = np.polynomial.legendre.leggauss(20)
 
 @dataclass(frozen=True)
 class Laws:
-    """Mixture of the laws of c + s Z + h U, with Z standard normal and U uniform on [-1, 1].
+    """Mixture of the laws of c + s Z + h U, with Z standard normal and U uniform on [-1, 1]. Raises
+    InputError for shapes that do not fit, or numbers that are not finite or out of range.
 
     Attributes
     ----------
     centres, deviations, halfwidths : c, s >= 0 and h >= 0, shape (n,) each; s = 0 is a uniform law,
         h = 0 a normal one, both 0 a constant.
-    weights : of any sign, shape (n,).
-
-    Raises
-    ------
-    InputError : shapes that do not fit, or numbers that are not finite or out of range.
+    weights : weights of any sign, shape (n,).
     """
 
     centres: Floats = field(repr=False)

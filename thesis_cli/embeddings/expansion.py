@@ -25,15 +25,12 @@ EQUAL = 1e-9
 @dataclass(frozen=True)
 class Expansion:
     """Weighted points; in an RKHS with feature map Phi they are the vector sum_m w_m Phi(x_m).
+    Raises InputError for no points, shapes that do not fit, or numbers that are not finite.
 
     Attributes
     ----------
     points : float64, shape (m, d). Points of shape (m,) become (m, 1).
     weights : float64 of any sign, shape (m,); 1/m each if none are given.
-
-    Raises
-    ------
-    InputError : no points, shapes that do not fit, or numbers that are not finite.
     """
 
     points: Floats = field(repr=False)
@@ -78,12 +75,8 @@ class Expansion:
         return bool((self.weights >= 0).all()) and abs(self.total - 1) < EQUAL
 
     def distribution(self) -> Expansion:
-        """Nearby distribution: negative weights become 0, and the sum 1.
-
-        Raises
-        ------
-        InputError : no weight is above 0.
-        """
+        """Nearby distribution: negative weights become 0, and the sum 1. Raises InputError if no
+        weight is above 0."""
         if self.is_distribution():
             return self
         weights = np.maximum(self.weights, 0.0)
@@ -104,12 +97,8 @@ class Expansion:
         return Expansion(points, np.asarray(np.bincount(at.ravel(), self.weights, len(points)), np.float64))
 
     def minus(self, other: Expansion) -> Expansion:
-        """Difference of two expansions; points that both have are merged.
-
-        Raises
-        ------
-        InputError : points of another dimension.
-        """
+        """Difference of two expansions; points that both have are merged. Raises InputError for
+        points of another dimension."""
         if other.dimension != self.dimension:
             raise InputError(
                 f"points of {self.dimension} and of {other.dimension} coordinates", "both must have as many"
@@ -127,12 +116,7 @@ class Expansion:
 
     def quantile(self, q: float, column: int = 0) -> float:
         """Least value with at least the share q, up to rounding, of the nearby distribution at or
-        below it.
-
-        Raises
-        ------
-        InputError : q is not from 0 to 1.
-        """
+        below it. Raises InputError if q is not from 0 to 1."""
         if not 0 <= q <= 1:
             raise InputError(f"q is {q:g}", "it must be from 0 to 1")
         return statistics.quantile(self.distribution().weights, self.points[:, column], max(0.0, q - ROUNDING))
@@ -155,17 +139,13 @@ class Expansion:
 
 def push_forward(function: Callable[..., Floats], *independent: Expansion) -> Expansion:
     """Expansion sum_ij a_i b_j Phi(f(x_i, y_j)) of a function of independent variables (Scibior and
-    Schoelkopf section 3).
+    Schoelkopf section 3). Raises ModelTooLarge for more than `MOST_POINTS` points, and InputError
+    if an expansion has several coordinates, or f has a value that is not finite.
 
     Parameters
     ----------
     function : called with an array of the values of each variable, all of one shape.
     independent : expansions of one coordinate each.
-
-    Raises
-    ------
-    ModelTooLarge : more than `MOST_POINTS` points.
-    InputError : an expansion has several coordinates, or f has a value that is not finite.
     """
     count = math.prod(len(part) for part in independent)
     if count > MOST_POINTS:

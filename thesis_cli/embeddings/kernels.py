@@ -12,8 +12,7 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.embeddings.expansion import Expansion
-from thesis_cli.embeddings.gauss_sums import GaussSums
-from thesis_cli.embeddings.laplace_sums import LaplaceSums
+from thesis_cli.embeddings.gauss_sums import GaussSums, LaplaceSums
 
 BLOCK = 2**22
 """Entries of a block of a kernel matrix that is not held whole."""
@@ -32,15 +31,12 @@ class Sums(Protocol):
 
 @dataclass(frozen=True)
 class Kernel(ABC):
-    """A kernel of the distance between two points: 0 < k <= 1 and k(x, x) = 1.
+    """A kernel of the distance between two points: 0 < k <= 1 and k(x, x) = 1. Raises InputError if
+    the bandwidth is not a finite number above 0.
 
     Attributes
     ----------
     bandwidth : scale s of the distances, in the unit of the points.
-
-    Raises
-    ------
-    InputError : the bandwidth is not a finite number above 0.
     """
 
     bandwidth: float

@@ -15,10 +15,9 @@ import numpy as np
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import nearest
-from thesis_cli.embeddings.descent import minimise
 from thesis_cli.embeddings.expansion import Expansion, wasserstein
 from thesis_cli.embeddings.kernels import Kernel
-from thesis_cli.embeddings.simplex import simplex_weights
+from thesis_cli.embeddings.simplex import minimise, simplex_weights
 
 CANDIDATES = 10_000
 """Largest number of points that `herding` and `frank-wolfe` choose from."""
@@ -48,7 +47,7 @@ class Reduced:
 
     Attributes
     ----------
-    expansion : at most as many points as were asked for.
+    expansion : expansion of at most as many points as were asked for.
     rkhs_error : RKHS distance of the two, exact as `Kernel.norm` is.
     wasserstein : Wasserstein-1 distance; None if a weight is negative, the totals differ, or points
         have several coordinates.
@@ -60,7 +59,8 @@ class Reduced:
 
 
 def reduce(expansion: Expansion, size: int, method: str, kernel: Kernel, rng: np.random.Generator) -> Reduced:
-    """Reduce an expansion to at most `size` points.
+    """Reduce an expansion to at most `size` points. Raises InputError for an unknown method, a size
+    below 1, several coordinates where one is needed, or weights that do not suit the method.
 
     Parameters
     ----------
@@ -72,11 +72,6 @@ def reduce(expansion: Expansion, size: int, method: str, kernel: Kernel, rng: np
         points of one coordinate.
     kernel : kernel whose RKHS distance is measured, and made small by all but the first two.
     rng : draws of `random`, and where `nystrom` starts; the other methods draw nothing.
-
-    Raises
-    ------
-    InputError : an unknown method, a size below 1, several coordinates where one is needed, or
-        weights that do not suit the method.
     """
     if method not in METHODS:
         raise InputError(f"unknown reduction {method!r}", nearest(method, METHODS, "the reductions are"))

@@ -78,7 +78,8 @@ def renyi_entropy(
     control: bool = True,
     confidence: float = 0.95,
 ) -> tuple[Estimate, ControlVariate | None]:
-    """The Renyi entropy of p = e^phi / Z at an order, in nats.
+    """The Renyi entropy of p = e^phi / Z at an order, in nats. Raises InputError if `maxima` lacks
+    the order, the trick does not apply, or the confidence level is out of range.
 
     Parameters
     ----------
@@ -100,11 +101,6 @@ def renyi_entropy(
     estimate : the entropy, with the standard error of the sample to first order; inf with one set
         of perturbations.
     variate : the effect of the control variate, or None if none was used.
-
-    Raises
-    ------
-    InputError : `maxima` lacks the order, the trick does not apply, or the confidence level is out
-        of range.
     """
     check_orders(np.array([order]))
     check_confidence(confidence)

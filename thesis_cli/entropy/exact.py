@@ -48,30 +48,17 @@ class ExactEntropies:
     log_z: float
     method: str
 
-    @property
-    def log_power_sums(self) -> Floats:
-        """ln sum_x p(x)^a = (1 - a) H_a at each order a, shape (A,).
-
-        At order inf it is the limit: 0 if one configuration has all the probability, -inf
-        otherwise.
-        """
-        sure = self.entropies == 0
-        return np.where(sure, 0.0, (1 - self.orders) * np.where(sure, 1.0, self.entropies))
-
 
 def renyi(order: float, log_z_at_order: float, log_z: float) -> float:
     """H_a = (ln Z_a - a ln Z) / (1 - a) at order a, nats (Thesis eq. 3.27).
 
-    Its rounding error is that of ln Z_a divided by |1 - a|; it is 0 if it is within that.
+    Its rounding error is that of ln Z_a divided by |1 - a|; it is 0 if it is within that. Raises
+    InputError if the order is out of range.
 
     Parameters
     ----------
     order : a; 0 or more, neither 1 nor inf.
     log_z_at_order, log_z : ln Z of a phi and of phi, nats.
-
-    Raises
-    ------
-    InputError : the order is out of range.
     """
     if not 0 <= order < math.inf or order == 1:
         raise InputError(f"the order is {order:g}", "it must be finite, 0 or more, and not 1")

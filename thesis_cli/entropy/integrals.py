@@ -140,7 +140,8 @@ def log_expectation(pair: PairedMaxima, *, log_z: float | None = None, confidenc
     has a variance below 2 pi^2 / 6. If ln Z is known, `plain - ln Z`, whose mean is 0, is a control
     variate with a coefficient b: the estimate is the mean of `weighted - ln Z - b (plain - ln Z)`.
     Each half of the samples uses the regression slope of the other half as b, which is independent
-    of it, so the mean stays unbiased.
+    of it, so the mean stays unbiased. Raises InputError if the confidence level is out of range, or
+    ln Z is not finite.
 
     Parameters
     ----------
@@ -154,10 +155,6 @@ def log_expectation(pair: PairedMaxima, *, log_z: float | None = None, confidenc
         differences are equal, as for a constant f, or for an f that differs from 1 only on
         configurations too rare to have won any maximum. Exactly -inf if f is 0 on every possible
         configuration.
-
-    Raises
-    ------
-    InputError : the confidence level is out of range, or ln Z is not finite.
     """
     check_confidence(confidence)
     if log_z is not None and not math.isfinite(log_z):
@@ -199,21 +196,18 @@ def exact_log_expectation(
     """Exact ln E_p[f] in nats, and the method.
 
     For two factor graphs it is the difference of two partition functions from
-    `exact_log_partition_function`; a vector takes one sweep over both.
+    `exact_log_partition_function`; a vector takes one sweep over both. Raises ModelTooLarge,
+    NoConfiguration, InputError as `paired_maxima`; two graphs are too large if no algorithm can
+    solve them.
 
     Parameters
     ----------
-    model, integrand : as for `paired_maxima`.
-    memory, max_configurations, progress : as for `exact_log_partition_function`.
+    model, integrand : arguments of `paired_maxima`.
+    memory, max_configurations, progress : arguments of `exact_log_partition_function`.
 
     Returns
     -------
     ln E_p[f], which is -inf if f is 0 on every possible configuration, and the name of the method.
-
-    Raises
-    ------
-    ModelTooLarge, NoConfiguration, InputError : as `paired_maxima`; two graphs are too large if no
-        algorithm can solve them.
     """
     if isinstance(model, FactorGraph) and isinstance(integrand, FactorGraph):
         solved = [

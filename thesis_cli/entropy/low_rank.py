@@ -124,7 +124,8 @@ def low_rank_bounds(
 
     An approximate solver may return maxima that are too low. A bound then still holds only if lower
     maxima move it outward, which is the case for lower bounds at orders below 1 and upper bounds at
-    orders above 1, if ln Z is known or not needed.
+    orders above 1, if ln Z is known or not needed. Raises InputError if an order, count, ln Z or
+    confidence is out of range; NoConfiguration or WorkFailed as `low_rank_maxima` does.
 
     Parameters
     ----------
@@ -141,11 +142,6 @@ def low_rank_bounds(
     -------
     bounds : one for each order. The standard error is that of the difference under shared noise,
         inf if M = 1.
-
-    Raises
-    ------
-    InputError : an order, count, ln Z or confidence is out of range.
-    NoConfiguration, WorkFailed : as `low_rank_maxima`.
     """
     for order in orders:
         _check_order(order)
@@ -171,18 +167,15 @@ def shannon_sandwich(
     would be biased inward. `method` names the entropy that was chosen: H_0 or H_inf means that the
     low-rank bounds are too loose nearer 1, where their error is divided by |1 - order|.
 
-    Costs about `count` / 2 MAP problems for each finite order, and at most 2 `count` more.
+    Costs about `count` / 2 MAP problems for each finite order, and at most 2 `count` more. Raises
+    InputError as `low_rank_bounds`, or all orders are on one side of 1; NoConfiguration or
+    WorkFailed as `low_rank_maxima` does.
 
     Parameters
     ----------
     count : number of perturbations, 2 or more.
     orders : orders to choose from, some below 1 and some above.
-    solvers, seed, log_z, confidence, jobs, progress : as for `low_rank_bounds`.
-
-    Raises
-    ------
-    InputError : as `low_rank_bounds`, or all orders are on one side of 1.
-    NoConfiguration, WorkFailed : as `low_rank_maxima`.
+    solvers, seed, log_z, confidence, jobs, progress : arguments of `low_rank_bounds`.
     """
     for order in orders:
         _check_order(order)

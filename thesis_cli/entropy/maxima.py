@@ -34,7 +34,7 @@ _BELOW_ONE = 1 - 2.0**-53
 
 
 class Noise(NamedTuple):
-    """Which perturbations are drawn.
+    """Perturbations that are drawn.
 
     Attributes
     ----------
@@ -95,12 +95,8 @@ class EntropyMaxima:
         return self.sets == self.samples
 
     def column(self, order: float) -> Floats:
-        """The values at one of the orders, shape (M,).
-
-        Raises
-        ------
-        InputError : the order is not among `orders`.
-        """
+        """The values at one of the orders, shape (M,). Raises InputError if the order is not among
+        `orders`."""
         at = np.flatnonzero(self.orders == order)
         if not at.size:
             raise InputError(f"no maxima at order {order:g}", f"it must be {', '.join(f'{a:g}' for a in self.orders)}")

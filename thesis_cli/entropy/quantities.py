@@ -61,7 +61,7 @@ def estimate_quantity(
     confidence: float = 0.95,
 ) -> Estimate:
     """The collision probability sum p^2, its inverse e^{H_2}, or the Tsallis entropy (1 - sum p^a)
-    / (a - 1).
+    / (a - 1). Raises InputError if the quantity, order, design or confidence level is not suitable.
 
     Parameters
     ----------
@@ -72,10 +72,6 @@ def estimate_quantity(
     log_z : ln Z, if it is known.
     confidence : confidence level of the interval, which is exact if ln Z is known or not needed,
         and otherwise normal for the logarithm.
-
-    Raises
-    ------
-    InputError : the quantity, order, design or confidence level is not suitable.
     """
     check_quantity(quantity, order)
     check_confidence(confidence)

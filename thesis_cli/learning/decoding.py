@@ -1,5 +1,7 @@
-"""The best image under the weights of a grid model: a MAP solver that serves all images and all
-perturbations of one weight vector, since these change unary potentials alone.
+"""Clean images from noisy ones under the weights of a grid model.
+
+One MAP solver serves all images and all perturbations of a weight vector, since these change unary
+potentials alone.
 """
 
 from __future__ import annotations
@@ -8,32 +10,31 @@ from functools import lru_cache
 
 import numpy as np
 
-from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.errors import UnsuitableModel
+from thesis_cli.base.progress import Tick
 from thesis_cli.inference.choose import map_solver
 from thesis_cli.inference.graph_cut.maximum_flow import Network
 from thesis_cli.inference.names import SolverName
 from thesis_cli.inference.solver import Guarantee, MapSolver
-from thesis_cli.learning.grid_model import GridWeights, neighbours
+from thesis_cli.learning.grid_model import GridWeights, check_size, neighbours
 from thesis_cli.models.factor_graph import FactorGraph
 from thesis_cli.models.spin_glass import SpinGlass
+from thesis_cli.perturbation.noise import gumbel
 
 NARROW = 12
 """Width up to which grid transfer solves models that are not attractive."""
 
 
 class Decoder:
-    """MAP of the couplings of a grid model under any unary potentials.
+    """MAP of the couplings of a grid model under any unary potentials. Raises UnsuitableModel or
+    ModelTooLarge if the named solver does not take the couplings.
 
     Parameters
     ----------
-    weights : of which only the couplings count.
+    weights : weights, of which only the couplings count.
     solver : `auto` takes a minimum cut if no coupling is negative, perhaps after flips of pixels,
         otherwise grid transfer on a narrow grid and strips of a wide one.
-
-    Raises
-    ------
-    UnsuitableModel, ModelTooLarge : the named solver does not take the couplings.
     """
 
     def __init__(self, weights: GridWeights, solver: SolverName = "auto") -> None:
@@ -72,7 +73,7 @@ class Decoder:
 
         Parameters
         ----------
-        own : what y_i is multiplied with, shape (batch, h, w).
+        own : factor of each y_i, shape (batch, h, w).
         noise : added to the log-potentials of y_i = -1 and of y_i = +1, shape (batch, h, w, 2).
 
         Returns
@@ -109,3 +110,78 @@ def _general(graph: FactorGraph, width: int) -> MapSolver:
         return map_solver(graph, "graph-cut")[0]
     except UnsuitableModel:  # a frustrated cycle
         return map_solver(graph, "grid-strips")[0]
+
+
+BLOCK = 2**21
+"""Numbers of noise that are drawn together."""
+
+
+def map_images(
+    weights: GridWeights, noisy: Bools, *, solver: SolverName | Decoder = "auto", progress: Tick | None = None
+) -> Bools:
+    """The most probable clean images, shape (count, h, w). Raises InputError if the images have
+    another size than the weights, and UnsuitableModel or ModelTooLarge if the named solver does not
+    take the weights.
+
+    Parameters
+    ----------
+    solver : name of a solver, or one prepared for these weights.
+    progress : called with the number of images just done.
+    """
+    check_size(weights, noisy.shape)
+    decoder = solver if isinstance(solver, Decoder) else Decoder(weights, solver)
+    found = np.empty(noisy.shape, np.bool_)
+    size = max(1, BLOCK // (2 * weights.field.size))
+    for start in range(0, len(noisy), size):
+        block = slice(start, start + size)
+        found[block] = decoder.maximise(weights.own(noisy[block]))[1] > 0
+        if progress:
+            progress(len(noisy[block]))
+    return found
+
+
+def foreground_shares(
+    weights: GridWeights,
+    noisy: Bools,
+    samples: int,
+    seed: int,
+    *,
+    solver: SolverName | Decoder = "auto",
+    progress: Tick | None = None,
+) -> Floats:
+    """Share of perturbed maximisers in which each pixel is foreground: its probability under the
+    perturb-max distribution, estimated; shape (count, h, w). Raises as `map_images`.
+    """
+    check_size(weights, noisy.shape)
+    decoder = solver if isinstance(solver, Decoder) else Decoder(weights, solver)
+    found = np.zeros(noisy.shape)
+    pixels = weights.field.size
+    size = max(1, BLOCK // (2 * pixels))
+    for image, child in enumerate(np.random.SeedSequence(seed).spawn(len(noisy))):
+        rng = np.random.default_rng(child)
+        own = weights.own(noisy[image])
+        for start in range(0, samples, size):
+            count = min(size, samples - start)
+            noise = gumbel(rng, count, 2 * pixels).reshape(count, *own.shape, 2)
+            _, images = decoder.maximise(np.broadcast_to(own, (count, *own.shape)), noise)
+            found[image] += (images > 0).sum(axis=0)
+        if progress:
+            progress(1)
+    return found / samples
+
+
+def marginal_images(
+    weights: GridWeights,
+    noisy: Bools,
+    samples: int,
+    seed: int,
+    *,
+    solver: SolverName | Decoder = "auto",
+    progress: Tick | None = None,
+) -> Bools:
+    """Each pixel in its more probable state under the perturb-max distribution, which makes the
+    expected number of wrong pixels least (Shpakova and Bach, 2016); at equal shares it keeps that
+    of the noisy image. Raises as `map_images`.
+    """
+    shares = foreground_shares(weights, noisy, samples, seed, solver=solver, progress=progress)
+    return np.asarray(np.where(shares == 0.5, noisy, shares > 0.5))

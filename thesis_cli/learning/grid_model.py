@@ -35,18 +35,15 @@ FORM = Form(
 
 @dataclass(frozen=True, eq=False)
 class GridWeights:
-    """The weights of a grid model.
+    """The weights of a grid model. Raises InputError if the shapes do not fit a grid, or a weight
+    is NaN or infinite.
 
     Attributes
     ----------
     field : how much a pixel of the noisy image counts, shape (h, w).
     right, down : couplings to the neighbours on the right and below, shapes (h, w - 1), (h - 1, w).
-    bias : of each pixel towards +1, whatever the noisy image has; 0 by default, shape (h, w).
+    bias : bias of each pixel towards +1, whatever the noisy image has; 0 by default, shape (h, w).
     about : how the weights came about, in types of JSON.
-
-    Raises
-    ------
-    InputError : the shapes do not fit a grid, or a weight is NaN or infinite.
     """
 
     field: Floats
@@ -73,7 +70,7 @@ class GridWeights:
         return bool((self.right >= 0).all() and (self.down >= 0).all())
 
     def own(self, noisy: Bools) -> Floats:
-        """What y_i is multiplied with, given noisy images; shapes (..., h, w) -> (..., h, w)."""
+        """Factor of each y_i, given noisy images; shapes (..., h, w) -> (..., h, w)."""
         return np.asarray(np.where(noisy, self.field, -self.field) + self.bias)
 
     def pairs(self, images: Floats) -> Floats:
@@ -89,12 +86,8 @@ class GridWeights:
         return SpinGlass(self.own(noisy), self.right, self.down).graph()
 
     def save(self, path: str | Path) -> None:
-        """Write the weights, safetensors; the same weights give the same bytes.
-
-        Raises
-        ------
-        OSError : naming the file that could not be written.
-        """
+        """Write the weights, safetensors; the same weights give the same bytes. Raises OSError
+        naming the file that could not be written."""
         write_atomic({Path(path): self.to_bytes()})
 
     def to_bytes(self) -> bytes:
@@ -104,13 +97,8 @@ class GridWeights:
 
     @classmethod
     def load(cls, path: str | Path) -> GridWeights:
-        """Read weights.
-
-        Raises
-        ------
-        InputError : no such file, a damaged one, one of another format, or weights that make no
-            grid.
-        """
+        """Read weights. Raises InputError for no such file, a damaged one, one of another format,
+        or weights that make no grid."""
         arrays, about = FORM.read(path)
         about.pop("shape", None)
         try:
@@ -148,7 +136,7 @@ class Layout:
 
     Attributes
     ----------
-    height, width : of the images.
+    height, width : size of the images.
     bias : whether each pixel has a bias.
     """
 
@@ -185,9 +173,8 @@ class Layout:
         return np.concatenate([part.reshape(-1) for part in parts])
 
     def features(self, noisy: Floats, clean: Floats) -> Floats:
-        """What the weights are multiplied with in the scores of pairs, averaged over the pairs; shapes
-        (count, h, w), in {-1, +1}, -> (size,).
-        """
+        """Factors of the weights in the scores of pairs, averaged over the pairs; shapes (count, h,
+        w), in {-1, +1}, -> (size,)."""
         count = len(clean)
         return self.gradient(
             np.einsum("kij,kij->ij", noisy, clean) / count,

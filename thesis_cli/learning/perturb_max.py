@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.learning.course import Course
 from thesis_cli.learning.decoding import Decoder
 from thesis_cli.learning.problem import Problem
+from thesis_cli.learning.training_run import TrainingRun
 from thesis_cli.perturbation.noise import gumbel
 
 RATE = 1.0
@@ -28,7 +28,7 @@ class Objective:
     Parameters
     ----------
     problem : the pairs and settings.
-    seed : of the noise.
+    seed : seed of the noise.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Objective:
         return total / count - problem.scores(vector) + problem.norm(vector), gradient
 
 
-def descend(problem: Problem, seed: int, course: Course) -> Floats:
+def descend(problem: Problem, seed: int, run: TrainingRun) -> Floats:
     """Gradient descent as the source has it.
 
     Each iteration draws its noise anew, so that the weights do not fit one draw. Its gradient and
@@ -70,7 +70,7 @@ def descend(problem: Problem, seed: int, course: Course) -> Floats:
     iteration begins with it; the descent stops where no step helps.
     """
     settings, objective = problem.settings, Objective(problem, seed)
-    state = course.restored(
+    state = run.restored(
         vector=np.zeros(problem.layout.size), step=RATE if settings.rate is None else settings.rate, t=0, stopped=0
     )
     vector, step, start, stopped = state["vector"], float(state["step"]), int(state["t"]), bool(state["stopped"])
@@ -78,40 +78,40 @@ def descend(problem: Problem, seed: int, course: Course) -> Floats:
         if stopped:
             break
         value, gradient = objective.estimate(vector, t)
-        course.map_calls += objective.map_calls
+        run.map_calls += objective.map_calls
         if t == 0:
-            course.row(0, value, step=step)
+            run.row(0, value, step=step)
         for _ in range(HALVINGS + 1):
             tried = problem.moved(vector, gradient, step)
             found, _ = objective.estimate(tried, t)
-            course.map_calls += objective.map_calls
+            run.map_calls += objective.map_calls
             if found < value:
                 vector, value = tried, found
                 break
             step /= 2
         else:
             stopped = True
-        course.row(t + 1, value, step=step)
+        run.row(t + 1, value, step=step)
         kept = {"vector": vector, "step": step, "t": t + 1, "stopped": stopped}
-        course.done(1, {name: np.asarray(value) for name, value in kept.items()})
+        run.done(1, {name: np.asarray(value) for name, value in kept.items()})
     return vector
 
 
-def average(problem: Problem, seed: int, course: Course) -> Floats:
+def average(problem: Problem, seed: int, run: TrainingRun) -> Floats:
     """Stochastic gradient descent with steps 1 / (2 regularisation t), averaged with weights t: the
     schedule for strongly convex objectives (Lacoste-Julien, Schmidt and Bach, 2012), which compares
     no noisy values.
     """
     settings, objective = problem.settings, Objective(problem, seed)
     zeros = np.zeros(problem.layout.size)
-    state = course.restored(vector=zeros, mean=zeros, t=0)
+    state = run.restored(vector=zeros, mean=zeros, t=0)
     vector, mean = state["vector"], state["mean"]
     for t in range(int(state["t"]), settings.total):
         value, gradient = objective.estimate(vector, t)
-        course.map_calls += objective.map_calls
+        run.map_calls += objective.map_calls
         step = 1 / (2 * settings.regularisation * (t + 1))
-        course.row(t, value, step=step)
+        run.row(t, value, step=step)
         vector = problem.moved(vector, gradient, step)
         mean = mean + 2 / (t + 2) * (vector - mean)
-        course.done(1, {"vector": vector, "mean": mean, "t": np.asarray(t + 1)})
+        run.done(1, {"vector": vector, "mean": mean, "t": np.asarray(t + 1)})
     return mean

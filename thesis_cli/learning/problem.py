@@ -24,7 +24,8 @@ BLOCK = 2**21
 
 
 class Problem:
-    """Pairs of noisy and clean images.
+    """Pairs of noisy and clean images. Raises InputError if the shapes differ, or there is no image
+    or no pixel.
 
     Parameters
     ----------
@@ -32,13 +33,9 @@ class Problem:
 
     Attributes
     ----------
-    noisy, clean : in {-1, +1}.
-    layout : of the weights as a vector.
-    features : of the clean images, averaged over the pairs.
-
-    Raises
-    ------
-    InputError : the shapes differ, or there is no image or no pixel.
+    noisy, clean : images in {-1, +1}.
+    layout : layout of the weights as a vector.
+    features : features of the clean images, averaged over the pairs.
     """
 
     def __init__(self, noisy: Bools, clean: Bools, settings: Settings) -> None:
@@ -61,7 +58,7 @@ class Problem:
         return self.layout.weights(vector)
 
     def own(self, weights: GridWeights, images: Ints | slice = slice(None)) -> Floats:
-        """What y_i is multiplied with, given some noisy images."""
+        """Factor of each y_i, given some noisy images."""
         return np.asarray(weights.field * self.noisy[images] + weights.bias)
 
     def feasible(self, vector: Floats) -> Floats:
@@ -69,12 +66,8 @@ class Problem:
         return self.layout.projected(vector) if self.settings.couplings == "attractive" else vector
 
     def moved(self, vector: Floats, gradient: Floats, step: float) -> Floats:
-        """The vector that a step against the gradient leads to.
-
-        Raises
-        ------
-        WorkFailed : it is too large to go on from.
-        """
+        """The vector that a step against the gradient leads to. Raises WorkFailed if it is too
+        large to go on from."""
         with np.errstate(over="ignore"):
             found = self.feasible(vector - step * gradient)
         if not np.abs(found).max() < LARGEST:

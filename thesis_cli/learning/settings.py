@@ -1,4 +1,4 @@
-"""What a training of a grid model is told."""
+"""Settings of a training of a grid model."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Settings:
     regularisation : weight of the squared norm in the objective.
     bias : whether each pixel has a bias of its own beside its field.
     couplings : `attractive` keeps them at 0 or above.
-    perturbations : of each image in a gradient of `perturb-max`.
+    perturbations : perturbations of each image in a gradient of `perturb-max`.
     schedule : step sizes of `perturb-max`: halved where a step does not improve the objective, or
         1 / (2 regularisation t) at iteration t, averaged.
     rate : first step size of `perturb-max` by halving, step size of `structured-svm`; None for 1
         and for 10 / sqrt(iterations).
     loss : label loss of `structured-svm`.
-    images_per_step : of `structured-svm`; None for all.
+    images_per_step : images in a step of `structured-svm`; None for all.
     """
 
     method: Method = "perturb-max"

@@ -15,11 +15,11 @@ from thesis_cli.base.arrays import Bools, Floats
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
-from thesis_cli.learning import perturb_max, smooth, structured_svm, svm_frank_wolfe
-from thesis_cli.learning.course import EVERY, Course
+from thesis_cli.learning import perturb_max, smooth, structured_svm
 from thesis_cli.learning.grid_model import GridWeights
 from thesis_cli.learning.problem import Problem
 from thesis_cli.learning.settings import Method, Settings
+from thesis_cli.learning.training_run import EVERY, TrainingRun
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +59,7 @@ def train(
 
     Parameters
     ----------
-    seed : of all random numbers; same images, settings and seed: same weights.
+    seed : seed of all random numbers; same images, settings and seed: same weights.
     progress : called with the number of iterations just done.
     checkpoint : file that the training goes on from after any end, and that it keeps.
     every : seconds between two checkpoints.
@@ -75,17 +75,17 @@ def train(
     problem = Problem(noisy, clean, settings)
     digest = hashlib.sha256(np.packbits(noisy).tobytes() + np.packbits(clean).tobytes()).hexdigest()
     made_from = {**asdict(settings), "seed": seed, "shape": list(noisy.shape), "images_sha256": digest}
-    course = Course(made_from, checkpoint, progress, every)
-    vector = _method(settings)(problem, seed, course)
+    run = TrainingRun(made_from, checkpoint, progress, every)
+    vector = _method(settings)(problem, seed, run)
     about = {"settings": asdict(settings), "seed": seed, "images": problem.count, "images_sha256": digest}
-    return Trained(problem.layout.weights(vector, about), course.columns(), course.map_calls)
+    return Trained(problem.layout.weights(vector, about), run.columns(), run.map_calls)
 
 
-def _method(settings: Settings) -> Callable[[Problem, int, Course], Floats]:
-    methods: dict[Method, Callable[[Problem, int, Course], Floats]] = {
+def _method(settings: Settings) -> Callable[[Problem, int, TrainingRun], Floats]:
+    methods: dict[Method, Callable[[Problem, int, TrainingRun], Floats]] = {
         "perturb-max": perturb_max.descend if settings.schedule == "halving" else perturb_max.average,
-        "structured-svm": structured_svm.descend,
-        "svm-frank-wolfe": svm_frank_wolfe.descend,
+        "structured-svm": structured_svm.subgradient,
+        "svm-frank-wolfe": structured_svm.frank_wolfe,
         "crf": smooth.random_field,
         "pseudo-likelihood": smooth.pseudo_likelihood,
     }

@@ -66,7 +66,7 @@ class Batch:
         the variables.
     range : interval that holds the exact values in all worlds.
     slopes : bound on the W1 distance that a change of a variable by 1 makes, by variable.
-    undefined : where and why points are NaN; empty if none is.
+    undefined : places and reasons of points that are NaN; empty if none is.
     embedded : bound on the RKHS distance from the exact embedding, if no variable matters; inf if
         there is none.
     kernel : the kernel of that RKHS.
@@ -131,8 +131,7 @@ def offsets(worlds: int, count: int, rng: np.random.Generator) -> Floats:
     """Uniform numbers of shape (worlds, count), evenly spread in each column."""
     columns = np.tile(np.arange(worlds)[:, np.newaxis], (1, count))
     places = rng.permuted(columns, axis=0)
-    found: Floats = (places + rng.random((worlds, count))) / worlds
-    return found
+    return np.asarray((places + rng.random((worlds, count))) / worlds)
 
 
 def chosen(batch: Batch, shares: Floats) -> tuple[Floats, Floats]:

@@ -78,13 +78,11 @@ class LowRank:
         """Features of one further point, shape (rank,)."""
         from scipy.linalg import solve_triangular
 
-        found: Floats = solve_triangular(self.factor, _kernel(self.pivots, point, self.width), lower=True)
-        return found
+        return np.asarray(solve_triangular(self.factor, _kernel(self.pivots, point, self.width), lower=True))
 
 
 def _kernel(points: Floats, point: Floats, width: float) -> Floats:
-    found: Floats = np.exp(-0.5 * ((points - point) ** 2).sum(1) / width**2)
-    return found
+    return np.asarray(np.exp(-0.5 * ((points - point) ** 2).sum(1) / width**2))
 
 
 def conditional_weights(weights: Floats, observed: Floats, at: Floats, predicted: Floats) -> Floats | None:
@@ -92,8 +90,8 @@ def conditional_weights(weights: Floats, observed: Floats, at: Floats, predicted
 
     Parameters
     ----------
-    weights : of the rows, 0 or more and of sum 1, shape (rows,).
-    observed : what is observed in each row, shape (rows, d).
+    weights : weights of the rows, 0 or more and of sum 1, shape (rows,).
+    observed : observed values of each row, shape (rows, d).
     at : observed value, shape (d,).
     predicted : values whose distribution is conditioned, shape (rows, p).
 
@@ -155,7 +153,7 @@ class _Ridge:
 
     Attributes
     ----------
-    weights : of the rows, shape (rows,).
+    weights : weights of the rows, shape (rows,).
     features : features of y, and their weighted mean.
     values, vectors : eigenvalues and eigenvectors of their covariance.
     turned : centred features in the coordinates of the eigenvectors, shape (rows, rank).
@@ -177,8 +175,7 @@ class _Ridge:
         return cls(weights, features, mean, np.maximum(values, 0.0), vectors, centred @ vectors)
 
     def _inverse(self, ridge: float) -> Floats:
-        found: Floats = 1 / (self.values + ridge * max(float(self.values[-1]), 1e-12))
-        return found
+        return np.asarray(1 / (self.values + ridge * max(float(self.values[-1]), 1e-12)))
 
     def errors(self, targets: Floats) -> list[float]:
         """Weighted mean squared error of each ridge on rows left out, for centred targets."""
@@ -194,8 +191,7 @@ class _Ridge:
     def weights_at(self, point: Floats, ridge: float) -> Floats:
         """Weights of the rows in the prediction at a point."""
         place = (self.features.at(point) - self.mean) @ self.vectors
-        found: Floats = self.weights * (1 + self.turned @ (self._inverse(ridge) * place))
-        return found
+        return np.asarray(self.weights * (1 + self.turned @ (self._inverse(ridge) * place)))
 
 
 def monotone(expansion: Expansion) -> Expansion:

@@ -1,4 +1,4 @@
-"""How expressions are evaluated, and what the evaluation gives."""
+"""Settings of an evaluation, and its result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ POOL = 2**18
 
 @dataclass(frozen=True)
 class Settings:
-    """How expressions are evaluated.
+    """How expressions are evaluated. Raises InputError for a size, name or bandwidth that is not
+    allowed.
 
     Attributes
     ----------
@@ -32,10 +33,6 @@ class Settings:
     method : one of `METHODS`, how expansions are reduced.
     draws : "cells": a distribution's points are its means over cells of equal probability, or drawn
         evenly spread where there are few; "random": all are drawn independently.
-
-    Raises
-    ------
-    InputError : a size, name or bandwidth that is not allowed.
     """
 
     size: int = 200
@@ -73,8 +70,8 @@ class Step:
 
     Attributes
     ----------
-    place : of the operation whose result was reduced.
-    name : of the operation.
+    place : place of the operation whose result was reduced.
+    name : name of the operation.
     before, after : numbers of points.
     rkhs_error : RKHS distance of the two, with the kernel of this step.
     wasserstein : W1 distance; None if a weight is negative.
@@ -95,7 +92,7 @@ class Table:
     Attributes
     ----------
     columns : values of each variable, NaN if missing, shape (rows,) each.
-    weights : of any sign, shape (rows,).
+    weights : weights of any sign, shape (rows,).
     """
 
     columns: Mapping[str, Floats]

@@ -16,7 +16,7 @@ from scipy import special
 
 from thesis_cli.base.arrays import Bools, Floats
 from thesis_cli.semantics import ranges
-from thesis_cli.semantics.ranges import Interval, Operand, Ranging, Slopes, Sloping
+from thesis_cli.semantics.ranges import Ranging, Sloping
 
 MOST_CATEGORIES = 64
 """Largest number of categories."""
@@ -33,13 +33,14 @@ class Distribution:
     name, usage : name, and how it is written.
     least, most : number of parameters.
     valid : whether parameters are allowed, from arrays.
-    condition : what they must satisfy, in words.
+    condition : condition on the parameters, in words.
     ranging : range of the values from the ranges of the parameters.
     sloping : W1 distance that a change of each parameter by 1 makes at most; inf if none is known.
     quantile : value at the share u, from u and the parameters; None for a discrete distribution.
     integral : integral of the quantile function from 0 to u.
     share : probability of values up to x, from x and the parameters.
-    probabilities : of the values 0, 1, ..., along a new last axis; None for a continuous one.
+    probabilities : probabilities of the values 0, 1, ..., along a new last axis; None for a
+        continuous one.
     """
 
     name: str
@@ -61,7 +62,7 @@ def cell_means(family: Distribution, cells: int, parameters: Sequence[Floats]) -
 
     Parameters
     ----------
-    parameters : of the distribution, of one shape.
+    parameters : parameters of the distribution, of one shape.
 
     Returns
     -------
@@ -89,7 +90,7 @@ def drawn(family: Distribution, strata: int, offsets: Floats, parameters: Sequen
 
     Returns
     -------
-    points : of the shape of the offsets.
+    points : points of the shape of the offsets.
     errors : upper bound of the W1 distance, of the shape of the parameters.
     """
     assert family.quantile is not None
@@ -106,8 +107,7 @@ def _distances(
     """Integral of |quantile(t) - point| over t from low to high, where `at` is the point's share."""
     assert family.integral is not None
     below, middle, above = (family.integral(u, *parameters) for u in (low, at, high))
-    found: Floats = np.maximum(points * (2 * at - low - high) + below + above - 2 * middle, 0.0)
-    return found
+    return np.asarray(np.maximum(points * (2 * at - low - high) + below + above - 2 * middle, 0.0))
 
 
 def _positive(*parameters: Floats) -> Bools:
@@ -121,14 +121,6 @@ def _second_positive(location: Floats, scale: Floats) -> Bools:
 def _normal_integral(u: Floats, location: Floats, scale: Floats) -> Floats:
     density = np.exp(-0.5 * special.ndtri(u) ** 2) / math.sqrt(2 * math.pi)
     return np.asarray(location * u - scale * density)
-
-
-def _normal_share(x: Floats, location: Floats, scale: Floats) -> Floats:
-    return np.asarray(special.ndtr((x - location) / scale), np.float64)
-
-
-def _exponential_integral(u: Floats, mean: Floats) -> Floats:
-    return np.asarray(mean * (special.xlogy(1 - u, 1 - u) + u))
 
 
 def _laplace_quantile(u: Floats, location: Floats, scale: Floats) -> Floats:
@@ -146,31 +138,11 @@ def _laplace_integral(u: Floats, location: Floats, scale: Floats) -> Floats:
     return np.asarray(location * u + scale * (special.xlogy(tail, 2 * tail) - tail))
 
 
-def _gamma_quantile(u: Floats, shape: Floats, scale: Floats) -> Floats:
-    return np.asarray(scale * special.gammaincinv(shape, u), np.float64)
-
-
-def _beta_quantile(u: Floats, a: Floats, b: Floats) -> Floats:
-    return np.asarray(special.betaincinv(a, b, u), np.float64)
-
-
-def _gamma_integral(u: Floats, shape: Floats, scale: Floats) -> Floats:
-    return np.asarray(shape * scale * special.gammainc(shape + 1, special.gammaincinv(shape, u)), np.float64)
-
-
 def _beta_integral(u: Floats, a: Floats, b: Floats) -> Floats:
     # near 1 a quantile rounds to 1, but its distance from 1 does not round to 0
     low = a / (a + b) * special.betainc(a + 1, b, special.betaincinv(a, b, u))
     high = u - b / (a + b) * (1 - special.betainc(b + 1, a, special.betaincinv(b, a, 1 - u)))
     return np.where(special.betainc(a, b, 0.5) > u, low, high)
-
-
-def _beta_share(x: Floats, a: Floats, b: Floats) -> Floats:
-    return np.asarray(special.betainc(a, b, np.clip(x, 0.0, 1.0)), np.float64)
-
-
-def _bernoulli(p: Floats) -> Floats:
-    return np.stack([1 - p, p], axis=-1)
 
 
 def _categorical(*p: Floats) -> Floats:
@@ -182,119 +154,49 @@ def _sums_to_one(*p: Floats) -> Bools:
     return np.asarray((stacked >= 0).all(-1) & (np.abs(stacked.sum(-1) - 1) < 1e-9))
 
 
-def _uniform_range(operands: Sequence[Operand]) -> Interval:
-    return operands[0].range[0], operands[1].range[1]
-
-
-def _categorical_range(operands: Sequence[Operand]) -> Interval:
-    return 0.0, len(operands) - 1.0
-
-
-def _categorical_slopes(operands: Sequence[Operand]) -> Slopes:
-    return [float(i) for i in range(len(operands))]
-
-
 _ROWS = (
     Distribution(
-        "normal",
-        "normal(mean, deviation)",
-        2,
-        2,
-        _second_positive,
-        "the deviation must be above 0",
-        lambda operands: ranges.REALS,
-        ranges.each(1.0, _HALF_NORMAL),
-        lambda u, location, scale: location + scale * special.ndtri(u),
-        _normal_integral,
-        _normal_share,
+        "normal", "normal(mean, deviation)", 2, 2, _second_positive, "the deviation must be above 0",
+        lambda operands: ranges.REALS, ranges.each(1.0, _HALF_NORMAL),
+        lambda u, location, scale: location + scale * special.ndtri(u), _normal_integral,
+        lambda x, location, scale: np.asarray(special.ndtr((x - location) / scale), np.float64),
     ),
     Distribution(
-        "laplace",
-        "laplace(mean, scale)",
-        2,
-        2,
-        _second_positive,
-        "the scale must be above 0",
-        lambda operands: ranges.REALS,
-        ranges.each(1.0, 1.0),
-        _laplace_quantile,
-        _laplace_integral,
-        _laplace_share,
+        "laplace", "laplace(mean, scale)", 2, 2, _second_positive, "the scale must be above 0",
+        lambda operands: ranges.REALS, ranges.each(1.0, 1.0), _laplace_quantile, _laplace_integral, _laplace_share,
     ),
     Distribution(
-        "uniform",
-        "uniform(low, high)",
-        2,
-        2,
-        lambda low, high: low < high,
-        "low must be below high",
-        _uniform_range,
-        ranges.each(0.5, 0.5),
-        lambda u, low, high: low + (high - low) * u,
-        lambda u, low, high: low * u + (high - low) * u**2 / 2,
+        "uniform", "uniform(low, high)", 2, 2, lambda low, high: low < high, "low must be below high",
+        lambda operands: (operands[0].range[0], operands[1].range[1]), ranges.each(0.5, 0.5),
+        lambda u, low, high: low + (high - low) * u, lambda u, low, high: low * u + (high - low) * u**2 / 2,
         lambda x, low, high: (x - low) / (high - low),
     ),
     Distribution(
-        "exponential",
-        "exponential(mean)",
-        1,
-        1,
-        _positive,
-        "the mean must be above 0",
-        lambda operands: (0.0, math.inf),
-        ranges.each(1.0),
-        lambda u, mean: -mean * np.log1p(-u),
-        _exponential_integral,
-        lambda x, mean: -np.expm1(-x / mean),
+        "exponential", "exponential(mean)", 1, 1, _positive, "the mean must be above 0",
+        lambda operands: (0.0, math.inf), ranges.each(1.0), lambda u, mean: -mean * np.log1p(-u),
+        lambda u, mean: mean * (special.xlogy(1 - u, 1 - u) + u), lambda x, mean: -np.expm1(-x / mean),
     ),
     Distribution(
-        "gamma",
-        "gamma(shape, scale)",
-        2,
-        2,
-        _positive,
-        "shape and scale must be above 0",
-        lambda operands: (0.0, math.inf),
-        ranges.product_slopes,
-        _gamma_quantile,
-        _gamma_integral,
+        "gamma", "gamma(shape, scale)", 2, 2, _positive, "shape and scale must be above 0",
+        lambda operands: (0.0, math.inf), ranges.product_slopes,
+        lambda u, shape, scale: scale * special.gammaincinv(shape, u),
+        lambda u, shape, scale: shape * scale * special.gammainc(shape + 1, special.gammaincinv(shape, u)),
         lambda x, shape, scale: special.gammainc(shape, x / scale),
     ),
     Distribution(
-        "beta",
-        "beta(a, b)",
-        2,
-        2,
-        _positive,
-        "a and b must be above 0",
-        ranges.bounded(0.0, 1.0),
-        ranges.all_of(math.inf),
-        _beta_quantile,
-        _beta_integral,
-        _beta_share,
+        "beta", "beta(a, b)", 2, 2, _positive, "a and b must be above 0", ranges.bounded(0.0, 1.0),
+        ranges.all_of(math.inf), lambda u, a, b: np.asarray(special.betaincinv(a, b, u)), _beta_integral,
+        lambda x, a, b: special.betainc(a, b, np.clip(x, 0.0, 1.0)),
     ),
     Distribution(
-        "bernoulli",
-        "bernoulli(p)",
-        1,
-        1,
-        lambda p: (p >= 0) & (p <= 1),
-        "p must be from 0 to 1",
-        ranges.bounded(0.0, 1.0),
-        ranges.each(1.0),
-        probabilities=_bernoulli,
+        "bernoulli", "bernoulli(p)", 1, 1, lambda p: (p >= 0) & (p <= 1), "p must be from 0 to 1",
+        ranges.bounded(0.0, 1.0), ranges.each(1.0), probabilities=lambda p: np.stack([1 - p, p], axis=-1),
     ),
     Distribution(
-        "categorical",
-        "categorical(p0, p1, ...)",
-        2,
-        MOST_CATEGORIES,
-        _sums_to_one,
-        "the probabilities must be 0 or more and sum to 1",
-        _categorical_range,
-        _categorical_slopes,
-        probabilities=_categorical,
+        "categorical", "categorical(p0, p1, ...)", 2, MOST_CATEGORIES, _sums_to_one,
+        "the probabilities must be 0 or more and sum to 1", lambda operands: (0.0, len(operands) - 1.0),
+        lambda operands: [float(i) for i in range(len(operands))], probabilities=_categorical,
     ),
-)
+)  # fmt: skip
 DISTRIBUTIONS = {row.name: row for row in _ROWS}
 """All distributions by name."""

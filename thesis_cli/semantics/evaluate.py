@@ -54,7 +54,7 @@ class Worlds:
     count : number of worlds.
     values : values of each variable, shape (count,).
     ranges : range of each variable.
-    undefined : where and why values are NaN, by variable.
+    undefined : places and reasons of values that are NaN, by variable.
     """
 
     count: int = 1
@@ -76,17 +76,14 @@ CLOSED = Worlds()
 
 
 def evaluate(expression: Expression, settings: Settings, seed: int = 0, table: Table | None = None) -> Evaluated:
-    """The denotation of an expression, as an expansion of at most `settings.size` points.
+    """The denotation of an expression, as an expansion of at most `settings.size` points. Raises
+    InputError if an operation has no value, a parameter is not allowed, or nothing remains; the
+    error names line and column.
 
     Parameters
     ----------
     expression : all its free variables must be columns of the table.
-    seed : of points that are drawn; with draws "cells" many expressions draw none.
-
-    Raises
-    ------
-    InputError : an operation has no value, a parameter is not allowed, or nothing remains; the
-        error names line and column.
+    seed : seed of points that are drawn; with draws "cells" many expressions draw none.
     """
     evaluator = Evaluator(settings, np.random.default_rng(seed), 0 if table is None else len(table.weights))
     share = 1.0
@@ -327,7 +324,7 @@ class Evaluator:
 
 
 def _name(node: Expression) -> str:
-    """What an error calls an expression."""
+    """Name of an expression in errors."""
     return "let" if isinstance(node, Let) else node.name if isinstance(node, Call | Variable) else "the number"
 
 

@@ -35,13 +35,10 @@ def feature_distance(kernel: Kernel, distance: float) -> float:
 def from_wasserstein(kernel: Kernel, wasserstein: float) -> float:
     """Bound of the RKHS distance of two distributions at a Wasserstein-1 distance W.
 
-    |mu(P) - mu(Q)| <= E |Phi(X) - Phi(Y)| for any coupling, and |Phi(x) - Phi(y)| is a concave function
-    of |x - y|, so the bound is its value at W; two constants attain it. It is at most W / s for the
-    Gaussian and sqrt(2 W / s) for the Laplace kernel of bandwidth s, and at most sqrt(2).
-
-    Raises
-    ------
-    InputError : the distance is negative or NaN.
+    |mu(P) - mu(Q)| <= E |Phi(X) - Phi(Y)| for any coupling, and |Phi(x) - Phi(y)| is a concave
+    function of |x - y|, so the bound is its value at W; two constants attain it. It is at most W /
+    s for the Gaussian and sqrt(2 W / s) for the Laplace kernel of bandwidth s, and at most sqrt(2).
+    Raises InputError if the distance is negative or NaN.
     """
     if not wasserstein >= 0:
         raise InputError(f"the Wasserstein distance is {wasserstein:g}", "it must be at least 0")

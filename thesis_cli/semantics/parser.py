@@ -58,7 +58,7 @@ class Token:
     ----------
     kind : "number", "name", "symbol" or, after the last one, "end".
     text : the word, without backquotes.
-    place : where it begins.
+    place : place where it begins.
     quoted : whether it was a name in backquotes.
     """
 
@@ -73,15 +73,12 @@ class Token:
 
 
 def tokens(text: str, source: str = "") -> list[Token]:
-    """Words of a text, the last one of kind "end".
+    """Words of a text, the last one of kind "end". Raises InputError for a character that begins no
+    word, or a text that is empty or too long.
 
     Parameters
     ----------
-    source : what the text is, for errors.
-
-    Raises
-    ------
-    InputError : a character that begins no word, or a text that is empty or too long.
+    source : name of the text in errors.
     """
     if len(text) > LONGEST:
         raise InputError(f"the expression has {len(text):,} characters", f"it may have {LONGEST:,}")
@@ -108,17 +105,13 @@ def tokens(text: str, source: str = "") -> list[Token]:
 
 
 def parse(text: str, free: Iterable[str] = ()) -> Expression:
-    """The syntax tree of an expression.
+    """The syntax tree of an expression. Raises InputError if the text is no expression, mentions an
+    unknown name, or calls with a wrong number of arguments; the error names line and column.
 
     Parameters
     ----------
     text : the expression; `#` begins a comment.
     free : names of free variables that it may mention.
-
-    Raises
-    ------
-    InputError : the text is no expression, mentions an unknown name, or calls with a wrong number
-        of arguments; the error names line and column.
     """
     parser = _Parser(tokens(text), tuple(free))
     found = parser.expression()
@@ -325,7 +318,7 @@ class _Parser:
 
 
 def _usage(name: str) -> str:
-    """How a function or distribution is written."""
+    """The way in which a function or distribution is written."""
     if name in DISTRIBUTIONS:
         return DISTRIBUTIONS[name].usage
     function = FUNCTIONS[name]

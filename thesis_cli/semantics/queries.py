@@ -66,12 +66,8 @@ class Query:
 
 
 def parse_queries(text: str) -> list[Query]:
-    """The statistics of a text, separated by commas.
-
-    Raises
-    ------
-    InputError : an unknown statistic or a wrong argument; the error names line and column.
-    """
+    """The statistics of a text, separated by commas. Raises InputError for an unknown statistic or
+    a wrong argument; the error names line and column."""
     words = tokens(text, "--query") if text.strip() else []
     if not words:
         raise InputError("no query is given", f"the queries are {', '.join(STATISTICS)}")

@@ -25,7 +25,7 @@ REALS: Interval = (-math.inf, math.inf)
 
 @dataclass(frozen=True)
 class Operand:
-    """What is known of the exact distribution of an argument.
+    """Known facts about the exact distribution of an argument.
 
     Attributes
     ----------

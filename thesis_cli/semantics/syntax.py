@@ -13,7 +13,7 @@ LARGEST = 1e150
 
 @dataclass(frozen=True)
 class Place:
-    """Where a part of a text begins: line and column, both from 1, and what text it is."""
+    """Line and column where a part of a text begins, both from 1, and the name of the text."""
 
     line: int
     column: int

@@ -20,7 +20,7 @@ MOST_ELEMENTS = 100_000
 """Most elements: counts of structures are exact integers, whose digits grow with the elements."""
 
 
-class Entry(NamedTuple):
+class SpaceEntry(NamedTuple):
     """A space with one kind of features.
 
     Attributes
@@ -39,20 +39,20 @@ def _pairs(elements: int) -> int:
     return elements * (elements - 1) // 2
 
 
-ENTRIES: dict[str, dict[str, Entry]] = {
+ENTRIES: dict[str, dict[str, SpaceEntry]] = {
     "hypercube": {
-        "linear": Entry(Hypercube, lambda d: d),
-        "pairs": Entry(PairHypercube, lambda d: d + _pairs(d)),
+        "linear": SpaceEntry(Hypercube, lambda d: d),
+        "pairs": SpaceEntry(PairHypercube, lambda d: d + _pairs(d)),
     },
     "permutations": {
-        "positions": Entry(PositionPermutations, lambda d: d * d),
-        "ranks": Entry(RankPermutations, lambda d: d),
-        "orders": Entry(OrderPermutations, _pairs),
+        "positions": SpaceEntry(PositionPermutations, lambda d: d * d),
+        "ranks": SpaceEntry(RankPermutations, lambda d: d),
+        "orders": SpaceEntry(OrderPermutations, _pairs),
     },
-    "cycles": {"edges": Entry(HamiltonianCycles, _pairs, least=3)},
-    "cycle-sets": {"edges": Entry(CycleSets, _pairs, least=3)},
-    "subtrees": {"nodes": Entry(None, lambda d: d)},
-    "partitions": {"pairs": Entry(Partitions, _pairs)},
+    "cycles": {"edges": SpaceEntry(HamiltonianCycles, _pairs, least=3)},
+    "cycle-sets": {"edges": SpaceEntry(CycleSets, _pairs, least=3)},
+    "subtrees": {"nodes": SpaceEntry(None, lambda d: d)},
+    "partitions": {"pairs": SpaceEntry(Partitions, _pairs)},
 }
 """Spaces by name and features; the features named first are the default."""
 
@@ -68,7 +68,9 @@ def feature_names(name: str) -> list[str]:
 
 
 def space(name: str, elements: int, features: str | None = None, parents: Sequence[int] | None = None) -> Space:
-    """The space of a name.
+    """The space of a name. Raises InputError if a name is unknown, there are too few elements or no
+    whole number of them, or the parents make no tree; ModelTooLarge if there are more than 100,000
+    elements or 2^22 features.
 
     Parameters
     ----------
@@ -76,12 +78,6 @@ def space(name: str, elements: int, features: str | None = None, parents: Sequen
     elements : number of labels, items, vertices or nodes.
     features : one of `feature_names(name)`; the first of them by default.
     parents : parent of each node of the tree, -1 for node 0, its root; for subtrees alone.
-
-    Raises
-    ------
-    InputError : a name is unknown, there are too few elements or no whole number of them,
-        or the parents make no tree.
-    ModelTooLarge : there are more than 100,000 elements or 2^22 features.
     """
     kinds = _entries(name)
     features = features or next(iter(kinds))
@@ -109,7 +105,7 @@ def space(name: str, elements: int, features: str | None = None, parents: Sequen
     return entry.make(elements)
 
 
-def _entries(name: str) -> dict[str, Entry]:
+def _entries(name: str) -> dict[str, SpaceEntry]:
     if name not in ENTRIES:
         raise InputError(f"no space is called {name!r}", f"must be one of: {', '.join(ENTRIES)}")
     return ENTRIES[name]

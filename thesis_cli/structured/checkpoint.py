@@ -23,21 +23,18 @@ _REMEDY = "remove it, or give --overwrite or another --out"
 
 
 class Checkpoint:
-    """Arrays of a training, kept so that it can go on after any end.
+    """Arrays of a training, kept so that it can go on after any end. Raises InputError if the file
+    is damaged, or of another training.
 
     Parameters
     ----------
     path : file to go on from and to keep; None to keep nothing.
-    made_from : what determines the training, in types of JSON.
+    made_from : settings that determine the training, in types of JSON.
     every : seconds between two checkpoints.
 
     Attributes
     ----------
-    arrays : by name, those of the file; empty if there is none.
-
-    Raises
-    ------
-    InputError : the file is damaged, or of another training.
+    arrays : arrays of the file by name; empty if there is none.
     """
 
     def __init__(self, path: Path | None, made_from: Mapping[str, Any], every: float = EVERY) -> None:
@@ -80,7 +77,7 @@ class Checkpoint:
 
 
 def digest(*arrays: npt.NDArray[Any]) -> str:
-    """What tells the data of a training from others."""
+    """Digest that tells the data of a training from others."""
     found = hashlib.sha256()
     for array in arrays:
         found.update(f"{array.shape}{array.dtype}".encode())

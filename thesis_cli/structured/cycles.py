@@ -10,8 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
-from thesis_cli.structured.lattice import Lattice, Level, Subsets
-from thesis_cli.structured.lattice_space import LatticeSpace
+from thesis_cli.structured.lattice import Lattice, LatticeSpace, Level, Subsets
 from thesis_cli.structured.local_search import best_cycle
 from thesis_cli.structured.pairs import as_matrices, pair_table
 from thesis_cli.structured.permutations import added
@@ -77,13 +76,11 @@ class CycleLattice(Lattice):
         return Level(self._first[size], nodes.reshape(-1, size - 2), labels.reshape(-1, size - 2))
 
     def sets(self, nodes: Ints) -> Ints:
-        found: Ints = self._node_sets[nodes]
-        return found
+        return np.asarray(self._node_sets[nodes])
 
     def _labelled_ends(self, size: int) -> Ints:
         members = self.subsets.members(self._sets[size], size)
-        found: Ints = pair_table(self.vertices)[members[:, :-1], members[:, -1:]].ravel()
-        return found
+        return np.asarray(pair_table(self.vertices)[members[:, :-1], members[:, -1:]].ravel())
 
 
 def _distinct(count: int) -> tuple[Ints, Ints]:
@@ -108,8 +105,7 @@ def canonical(cycles: Ints) -> Ints:
     turned = np.take_along_axis(cycles, np.where(inside, (start + places) % lengths, places), axis=1)
     last = np.take_along_axis(turned, lengths - 1, axis=1)
     back = inside & (turned[:, 1:2] > last)
-    found: Ints = np.take_along_axis(turned, np.where(back, -places % lengths, places), axis=1)
-    return found
+    return np.asarray(np.take_along_axis(turned, np.where(back, -places % lengths, places), axis=1))
 
 
 class CycleSets(LatticeSpace):
@@ -153,8 +149,7 @@ class CycleSets(LatticeSpace):
 
     def scores(self, structures: Ints, weights: Floats) -> Floats:
         edges, present = self._edges(structures)
-        found: Floats = np.where(present, weights[edges], 0.0).sum(axis=1)
-        return found
+        return np.asarray(np.where(present, weights[edges], 0.0).sum(axis=1))
 
     def valid(self, structures: Ints) -> Bools:
         inside = structures >= 0

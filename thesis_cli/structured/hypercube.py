@@ -50,20 +50,17 @@ class Hypercube(Space):
         return structures.astype(float)
 
     def valid(self, structures: Ints) -> Bools:
-        found: Bools = ((structures == 0) | (structures == 1)).all(axis=1)
-        return found
+        return np.asarray(((structures == 0) | (structures == 1)).all(axis=1))
 
     def blocks(self, rows: int = 2**14) -> Iterator[Ints]:
         for part in chunks(self.size(), 1, rows):
             yield bit_rows(np.arange(part.start, part.stop), self.elements)
 
     def log_partition(self, weights: Floats) -> Floats:
-        found: Floats = np.logaddexp(0.0, self.checked(weights)).sum(axis=1)
-        return found
+        return np.asarray(np.logaddexp(0.0, self.checked(weights)).sum(axis=1))
 
     def mean_features(self, weights: Floats) -> Floats:
-        found: Floats = expit(self.checked(weights))
-        return found
+        return np.asarray(expit(self.checked(weights)))
 
     def maximise(self, weights: Floats) -> Maxima:
         weights = self.checked(weights)
@@ -71,8 +68,7 @@ class Hypercube(Space):
 
     def draw(self, weights: Floats, count: int, rng: np.random.Generator) -> Ints:
         chances = expit(self.checked(weights[None])[0])
-        found: Ints = (rng.random((count, self.elements)) < chances).astype(np.int64)
-        return found
+        return np.asarray((rng.random((count, self.elements)) < chances).astype(np.int64))
 
 
 class PairHypercube(Hypercube):
@@ -93,14 +89,12 @@ class PairHypercube(Hypercube):
 
     def features(self, structures: Ints) -> Floats:
         first, second = np.triu_indices(self.elements, 1)
-        found: Floats = np.hstack([structures, structures[:, first] * structures[:, second]]).astype(float)
-        return found
+        return np.asarray(np.hstack([structures, structures[:, first] * structures[:, second]]).astype(float))
 
     def scores(self, structures: Ints, weights: Floats) -> Floats:
         single, matrices = self._parts(weights[None])
         bits = structures.astype(float)
-        found: Floats = bits @ single[0] + ((bits @ matrices[0]) * bits).sum(axis=1) / 2
-        return found
+        return np.asarray(bits @ single[0] + ((bits @ matrices[0]) * bits).sum(axis=1) / 2)
 
     def log_partition(self, weights: Floats) -> Floats:
         weights = self.checked(weights)

@@ -7,6 +7,7 @@ subsets takes as many multiplications as Ryser's signed formula and keeps all di
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -16,6 +17,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.structured.pairs import bit_rows, chunks
+from thesis_cli.structured.space import Maxima, Space
 
 KEPT_EDGES = 2**21
 """Lattices of more edges are listed anew for each pass."""
@@ -27,7 +29,7 @@ class Level(NamedTuple):
     Attributes
     ----------
     first : number of the first of the nodes.
-    sources : where their edges come from, shape (nodes, edges).
+    sources : nodes from which their edges come, shape (nodes, edges).
     labels : which score each edge has, shape (nodes, edges).
     """
 
@@ -60,7 +62,7 @@ class Lattice(ABC):
 
     @abstractmethod
     def sets(self, nodes: Ints) -> Ints:
-        """What each of the nodes has covered, as the bits of a number."""
+        """Elements that each of the nodes has covered, as the bits of a number."""
 
     @cached_property
     def _kept(self) -> list[Level]:
@@ -80,7 +82,7 @@ class Lattice(ABC):
 
         Parameters
         ----------
-        scores : of edges, shape (n, labels).
+        scores : scores of edges, shape (n, labels).
         best : whether the largest path counts alone.
 
         Returns
@@ -99,8 +101,7 @@ class Lattice(ABC):
 
     def log_partition(self, scores: Floats) -> Floats:
         """Log of the sum over all paths, shape (n,), for scores of shape (n, labels)."""
-        found: Floats = self.forward(scores)[:, -1].copy()
-        return found
+        return np.asarray(self.forward(scores)[:, -1].copy())
 
     def mean_labels(self, scores: Floats) -> Floats:
         """Expected number of edges of each label on a path, shape (n, labels)."""
@@ -126,15 +127,13 @@ class Lattice(ABC):
 
         def choose(at: Ints, level: Level, local: Ints) -> Ints:
             terms = forward[at[:, None], level.sources[local]] + scores[at[:, None], level.labels[local]]
-            found: Ints = terms.argmax(axis=1)
-            return found
+            return np.asarray(terms.argmax(axis=1))
 
         return forward[:, -1].copy(), self._trace(len(scores), choose)
 
     def draws(self, scores: Floats, count: int, rng: np.random.Generator) -> Ints:
-        """What independent random paths cover step by step, as in `best_paths`, shape (count, levels
-        + 1), for one vector of scores.
-        """
+        """Elements that independent random paths cover step by step, as in `best_paths`, shape
+        (count, levels + 1), for one vector of scores."""
         forward = self.forward(scores[None])[0]
 
         def choose(at: Ints, level: Level, local: Ints) -> Ints:
@@ -216,3 +215,57 @@ class Subsets:
     def members(self, numbers: Ints, size: int) -> Ints:
         """Members of subsets of one size in ascending order, shape (count, size)."""
         return np.nonzero(bit_rows(numbers, self.elements))[1].reshape(len(numbers), size)
+
+
+class LatticeSpace(Space):
+    """Exact sums, gradients, maxima and draws by a lattice; subclasses say how features label its edges.
+
+    Attributes
+    ----------
+    paths : number of paths of each structure.
+    """
+
+    paths = 1
+
+    def log_partition(self, weights: Floats) -> Floats:
+        weights = self.checked(weights)
+        lattice = self._lattice()
+        parts = [lattice.log_partition(self._labelled(weights[part])) for part in lattice.parts(len(weights))]
+        return np.concatenate([np.empty(0), *parts]) - math.log(self.paths)
+
+    def mean_features(self, weights: Floats) -> Floats:
+        weights = self.checked(weights)
+        lattice = self._lattice()
+        found = np.empty((len(weights), self.dimension))
+        for part in lattice.parts(len(weights)):
+            found[part] = self._unlabelled(lattice.mean_labels(self._labelled(weights[part])))
+        return found
+
+    def draw(self, weights: Floats, count: int, rng: np.random.Generator) -> Ints:
+        scores = self._labelled(self.checked(weights[None]))[0]
+        return self._decoded(self._lattice().draws(scores, count, rng))
+
+    def _best_paths(self, weights: Floats) -> Maxima:
+        """Maxima by the lattice, for weights that were checked."""
+        lattice = self._lattice()
+        values, best = np.empty(len(weights)), np.empty((len(weights), self.width), np.int64)
+        for part in lattice.parts(len(weights)):
+            values[part], sets = lattice.best_paths(self._labelled(weights[part]))
+            best[part] = self._decoded(sets)
+        return Maxima(values, best, exact=True)
+
+    @abstractmethod
+    def _lattice(self) -> Lattice:
+        """The lattice of the features, if it is not too large."""
+
+    @abstractmethod
+    def _labelled(self, weights: Floats) -> Floats:
+        """Scores of the labels of the lattice, shape (n, labels)."""
+
+    @abstractmethod
+    def _unlabelled(self, masses: Floats) -> Floats:
+        """Features of masses of labels, shape (n, dimension); the adjoint of `_labelled`."""
+
+    @abstractmethod
+    def _decoded(self, sets: Ints) -> Ints:
+        """Structures of what paths cover step by step."""

@@ -34,19 +34,16 @@ Seen = Callable[[int, Floats], None]
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Observations of structures, and how strongly their model is regularised.
+    """Observations of structures, and how strongly their model is regularised. Raises InputError if
+    there is no observation, the shapes do not fit, an input is not finite, a row is no structure,
+    or the regularisation is not positive.
 
     Attributes
     ----------
-    space : of the structures.
+    space : space of the structures.
     inputs : x_1 to x_m, shape (m, p).
     structures : y_1 to y_m, shape (m, width).
     regularisation : lambda of Vembu et al. eq. 1.
-
-    Raises
-    ------
-    InputError : there is no observation, the shapes do not fit, an input is not finite, a row is no
-        structure, or the regularisation is not positive.
     """
 
     space: Space
@@ -93,12 +90,8 @@ class Problem:
         return math.sqrt(math.log(self.space.size()) / self.regularisation), self.radius / self.regularisation
 
     def losses(self, parameters: Floats) -> Floats:
-        """-ln p(y_i | x_i) of each observation, nats, shape (m,).
-
-        Raises
-        ------
-        ModelTooLarge : ln Z has no exact algorithm.
-        """
+        """-ln p(y_i | x_i) of each observation, nats, shape (m,). Raises ModelTooLarge if ln Z has
+        no exact algorithm."""
         return negative_log_likelihood(self.space, self.inputs @ parameters, self.structures)
 
     def objective(self, parameters: Floats) -> float:
@@ -106,12 +99,8 @@ class Problem:
         return float(self.losses(parameters).mean() + self.regularisation * np.sum(parameters**2))
 
     def gradient(self, parameters: Floats) -> Floats:
-        """Gradient of F, shape (p, dimension).
-
-        Raises
-        ------
-        ModelTooLarge : the expected features have no exact algorithm.
-        """
+        """Gradient of F, shape (p, dimension). Raises ModelTooLarge if the expected features have
+        no exact algorithm."""
         expected = self.space.mean_features(self.inputs @ parameters)
         found = self.inputs.T @ expected / len(self.inputs) - self.observed + 2 * self.regularisation * parameters
         return np.asarray(found)
@@ -154,7 +143,8 @@ def fit(
     seen: Seen | None = None,
     tolerance: float = TOLERANCE,
 ) -> Fit:
-    """Minimise F with exact gradients, by L-BFGS, until it is at most `tolerance` above its minimum.
+    """Minimise F with exact gradients, by L-BFGS, until it is at most `tolerance` above its
+    minimum. Raises ModelTooLarge if the space has no exact ln Z of that size.
 
     Parameters
     ----------
@@ -162,29 +152,25 @@ def fit(
     start : parameters to begin with, shape (p, dimension); 0 by default.
     progress : called with the number of iterations just done.
     seen : called after each iteration.
-    tolerance : in nats an observation.
-
-    Raises
-    ------
-    ModelTooLarge : the space has no exact ln Z of that size.
+    tolerance : excess at which a fit ends, nats an observation.
     """
     from scipy import optimize
 
-    course = _Course(problem, tolerance, progress, seen)
+    descent = _Descent(problem, tolerance, progress, seen)
     begun = np.zeros(problem.shape).ravel() if start is None else np.array(start, float).ravel()
-    course.evaluate(begun)
-    course.record(begun)
-    if iterations and course.rows[-1]["excess"] > tolerance:
+    descent.evaluate(begun)
+    descent.record(begun)
+    if iterations and descent.rows[-1]["excess"] > tolerance:
         minimize: Any = optimize.minimize
         options = {"maxiter": iterations, "maxfun": 20 * iterations + 20, "ftol": 0.0, "gtol": 0.0, "maxcor": 20}
-        minimize(course.evaluate, begun, jac=True, method="L-BFGS-B", callback=course.iterated, options=options)
+        minimize(descent.evaluate, begun, jac=True, method="L-BFGS-B", callback=descent.iterated, options=options)
     names = ("iteration", "objective", "excess")
-    last, trace = course.rows[-1], Columns({name: [row[name] for row in course.rows] for name in names})
-    return Fit(course.parameters, last["objective"], last["excess"], trace)
+    last, trace = descent.rows[-1], Columns({name: [row[name] for row in descent.rows] for name in names})
+    return Fit(descent.parameters, last["objective"], last["excess"], trace)
 
 
-class _Course:
-    """What L-BFGS evaluates, and the rows of its trace."""
+class _Descent:
+    """Objective that L-BFGS evaluates, and the rows of its trace."""
 
     def __init__(self, problem: Problem, tolerance: float, progress: Tick | None, seen: Seen | None) -> None:
         self.problem, self.tolerance, self.progress, self.seen = problem, tolerance, progress, seen

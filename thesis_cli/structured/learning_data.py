@@ -28,7 +28,7 @@ class Table:
 
     Attributes
     ----------
-    names : of the columns.
+    names : names of the columns.
     values : shape (m, columns).
     source : file, or type of the object.
     lines : line of each row in the file; empty for an object.
@@ -45,12 +45,8 @@ class Table:
         return len(self.values)
 
     def columns(self, names: tuple[str, ...]) -> Floats:
-        """Some columns, in the order of their names.
-
-        Raises
-        ------
-        InputError : there is no column of a name.
-        """
+        """Some columns, in the order of their names. Raises InputError if there is no column of a
+        name."""
         lost = [name for name in names if name not in self.names]
         if lost:
             needed = ", ".join(repr(name) for name in names[:8]) + ", ..." * (len(names) > 8)
@@ -65,13 +61,9 @@ class Table:
 
 
 def read_table(source: Any) -> Table:
-    """A table with a heading: a CSV file, a pandas DataFrame or a `Table`.
-
-    Raises
-    ------
-    InputError : the file cannot be read; it has no heading, no rows, a name twice, a row of another
-        length or a cell that is no finite number; the message names file and line.
-    """
+    """A table with a heading: a CSV file, a pandas DataFrame or a `Table`. Raises InputError if the
+    file cannot be read; it has no heading, no rows, a name twice, a row of another length or a cell
+    that is no finite number; the message names file and line."""
     if isinstance(source, Table):
         return source
     if not isinstance(source, str | Path):
@@ -100,12 +92,8 @@ def read_table(source: Any) -> Table:
 
 
 def read_tree(path: str | Path) -> Tree:
-    """The tree of a CSV file with the columns node and parent, the root's parent empty.
-
-    Raises
-    ------
-    InputError : as for `read_table` and `Tree.of`; the message names the file.
-    """
+    """The tree of a CSV file with the columns node and parent, the root's parent empty. Raises
+    InputError as for `read_table` and `Tree.of`; the message names the file."""
     rows, lines = _rows(path)
     rows = [[cell.strip() for cell in row] for row in rows]
     if not rows or rows[0] != ["node", "parent"]:
@@ -124,12 +112,8 @@ def read_tree(path: str | Path) -> Tree:
 
 
 def split(table: Table, labels: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names of the inputs, and of the labels in the last columns.
-
-    Raises
-    ------
-    InputError : no column is left for the inputs.
-    """
+    """Names of the inputs, and of the labels in the last columns. Raises InputError if no column is
+    left for the inputs."""
     if not 0 < labels < len(table.names):
         problem = f"it has {len(table.names)} columns, of which {labels} are to be labels"
         raise InputError(problem, "there must be inputs and labels", source=table.source)
@@ -137,12 +121,8 @@ def split(table: Table, labels: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def labelled(table: Table, task: Task) -> Any:
-    """Structures of the rows of a table, shape (m, width).
-
-    Raises
-    ------
-    InputError : naming the line whose labels make no structure.
-    """
+    """Structures of the rows of a table, shape (m, width). Raises InputError naming the line whose
+    labels make no structure."""
     try:
         return task.structures(table.columns(task.labels))
     except BadRow as error:

@@ -122,7 +122,6 @@ def _moved(pairs: Floats, blocks: Ints) -> Ints:
         gains[:, ~occupied] = -np.inf
         element, block = np.unravel_index(gains.argmax(), gains.shape)
         if gains[element, block] <= LEAST_GAIN:
-            found: Ints = members.argmax(axis=1)
-            return found
+            return np.asarray(members.argmax(axis=1))
         members[element] = 0.0
         members[element, block] = 1.0

@@ -85,13 +85,9 @@ class Coupled:
     def __call__(
         self, space: Space, weights: Floats, count: int, rng: np.random.Generator, limits: PotentialRange
     ) -> Draws:
-        """The samples; they take |Y| exp(limits.high) / Z steps each, on average.
-
-        Raises
-        ------
-        ModelTooLarge : `most` steps were not enough.
-        WorkFailed : a structure exceeds `limits.high`.
-        """
+        """The samples; they take |Y| exp(limits.high) / Z steps each, on average. Raises
+        ModelTooLarge if `most` steps were not enough, and WorkFailed if a structure exceeds
+        `limits.high`."""
         theta = one_vector(space, weights)
         found = np.empty((count, space.width), np.int64)
         have = steps = 0
@@ -132,12 +128,7 @@ class Truncated:
     def __call__(
         self, space: Space, weights: Floats, count: int, rng: np.random.Generator, limits: PotentialRange
     ) -> Draws:
-        """The samples.
-
-        Raises
-        ------
-        ModelTooLarge : more than `most` steps would be needed.
-        """
+        """The samples. Raises ModelTooLarge if more than `most` steps would be needed."""
         theta = one_vector(space, weights)
         length = self.length(limits.span)
         self.check_total(length * count, limits.span)
@@ -152,12 +143,7 @@ class Truncated:
         return self.steps if self.steps is not None else mixing_bound(span, self.distance)
 
     def check_total(self, steps: float, span: float) -> None:
-        """Refuse more steps than `most`.
-
-        Raises
-        ------
-        ModelTooLarge : `steps` is larger.
-        """
+        """Refuse more steps than `most`. Raises ModelTooLarge if `steps` is larger."""
         if steps > self.most:
             raise ModelTooLarge(
                 f"truncated chains need {steps:.3g} steps, more than {self.most:,}",
@@ -205,7 +191,8 @@ def _walk_many(scores: Floats, proposed: Floats, clocks: Floats) -> Ints:
 
 
 def _walk_few(scores: Floats, proposed: Floats, clocks: Floats) -> Ints:
-    """As `_walk_many`, chain by chain: an array operation on a few numbers costs more than they do."""
+    """Step of `_walk_many`, chain by chain: an array operation on a few numbers costs more than
+    they do."""
     last = np.full(len(scores), -1)
     for chain, current in enumerate(scores.tolist()):
         waits = clocks[:, chain].tolist()
@@ -220,11 +207,8 @@ def mixing_bound(span: float, distance: float) -> float:
 
     ceil(ln(1/epsilon) / ln(1 / (1 - exp(-span)))), where the source has span = 2BR; the largest
     difference of two log-potentials is at most that, and does as well. inf where exp(-span)
-    underflows.
-
-    Raises
-    ------
-    InputError : the distance is not between 0 and 1, or the span is negative or not finite.
+    underflows. Raises InputError if the distance is not between 0 and 1, or the span is negative or
+    not finite.
     """
     if not 0 < distance < 1:
         raise InputError(f"the total variation distance is {distance:g}", "it must be between 0 and 1")
@@ -274,7 +258,9 @@ def from_the_past(
     limits: PotentialRange | None = None,
     blind: bool = False,
 ) -> Coalescence:
-    """Coupling from the past as it is defined: back to the step that makes all states one, then forward.
+    """Coupling from the past as it is defined: back to the step that makes all states one, then
+    forward. Raises ModelTooLarge if the chains did not meet within 1e8 steps, and WorkFailed if a
+    structure exceeds `limits.high`.
 
     Parameters
     ----------
@@ -282,11 +268,6 @@ def from_the_past(
     limits : range of the log-potentials; None for that of two MAP problems.
     blind : whether to wait for u <= exp(-span), which is all that the bound of Theorem 3.1 uses, so
         that T has the mean exp(span) whatever the model. The chains then meet in a uniform structure.
-
-    Raises
-    ------
-    ModelTooLarge : the chains did not meet within 1e8 steps.
-    WorkFailed : a structure exceeds `limits.high`.
     """
     theta = one_vector(space, weights)
     limits = limits or map_range(space, theta)
@@ -321,12 +302,8 @@ def _propose(space: Space, weights: Floats, count: int, rng: np.random.Generator
 
 
 def _check_highest(scores: Floats, limits: PotentialRange) -> None:
-    """Refuse a maximum that is none: samples would not be exact.
-
-    Raises
-    ------
-    WorkFailed : a structure exceeds `limits.high` by more than rounding.
-    """
+    """Refuse a maximum that is none: samples would not be exact. Raises WorkFailed if a structure
+    exceeds `limits.high` by more than rounding."""
     top = float(scores.max())
     if top > limits.high + 1e-9 * (1 + abs(limits.high)):
         raise WorkFailed(f"a structure has the log-potential {top:.12g}, above the maximum {limits.high:.12g}")

@@ -46,7 +46,7 @@ class StructuredModel:
     ----------
     space : the space.
     weights : w, finite, shape (dimension,).
-    names : of the elements; empty if they have none.
+    names : names of the elements; empty if they have none.
     """
 
     space: Space
@@ -96,12 +96,8 @@ def load(path: str | Path) -> StructuredModel:
     """Read a model from a TOML file.
 
     Its keys are `space`, `weights` (numbers, or the name of a CSV file beside it) and, as the space
-    needs them, `elements`, `features`, `names` and `parents`.
-
-    Raises
-    ------
-    InputError : naming the file, the key or the row, and what would be right.
-    ModelTooLarge : there are more than 2^22 features.
+    needs them, `elements`, `features`, `names` and `parents`. Raises InputError naming the file,
+    the key or the row, and what would be right; ModelTooLarge if there are more than 2^22 features.
     """
     try:
         data = read_whole(path, MAX_BYTES, "put the weights into a CSV file")
@@ -115,15 +111,11 @@ def load(path: str | Path) -> StructuredModel:
 
 
 def parse(text: str, folder: Path) -> StructuredModel:
-    """A model from the text of a TOML file.
+    """A model from the text of a TOML file. Raises InputError or ModelTooLarge as for `load`.
 
     Parameters
     ----------
-    folder : where a CSV file of weights is.
-
-    Raises
-    ------
-    InputError, ModelTooLarge : as for `load`.
+    folder : folder of a CSV file of weights.
     """
     try:
         content = tomllib.loads(text)
@@ -162,11 +154,8 @@ def weights_of(rows: Sequence[Sequence[float]], space: Space) -> Floats:
     A list of as many numbers as there are features, in one row or one column, is the vector. A
     square table with a row for each element is, for `positions`, the weights of item by position;
     for features of pairs it must be symmetric, and its diagonal holds the weights of single labels
-    of a hypercube and is 0 elsewhere.
-
-    Raises
-    ------
-    InputError : the numbers have another form, or are not finite.
+    of a hypercube and is 0 elsewhere. Raises InputError if the numbers have another form, or are
+    not finite.
     """
     widths = {len(row) for row in rows}
     if len(widths) > 1:

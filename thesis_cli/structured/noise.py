@@ -18,11 +18,10 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.structured.catalogue import ENTRIES
 from thesis_cli.structured.catalogue import space as space_named
 from thesis_cli.structured.lattice import Lattice
-from thesis_cli.structured.orderings import orders
 from thesis_cli.structured.pairs import as_matrices, inner_sums, pair_table, subset_sums
 from thesis_cli.structured.partitions import LARGEST_PARTITION, block_lattice
 from thesis_cli.structured.partitions import canonical as labelled
-from thesis_cli.structured.permutations import LARGEST_ORDER, added
+from thesis_cli.structured.permutations import LARGEST_ORDER, added, orders
 from thesis_cli.structured.space import Maxima, Space
 
 Shift = Callable[[Floats], tuple[Floats, Floats]]
@@ -38,7 +37,7 @@ class Noise:
     Attributes
     ----------
     name : name in options.
-    variables : what has noise, in words.
+    variables : variables with noise, in words.
     terms : number n of noise terms at a structure, at most.
     entries : numbers of noise that a MAP problem takes.
     maximise : noise, shape (problems, entries), to the best structures under it.
@@ -59,27 +58,21 @@ def noise_names(space: Space) -> list[str]:
 
 
 def noise_on(space: Space, weights: Floats, name: str | None = None) -> Noise:
-    """Noise on the variables of a space.
+    """Noise on the variables of a space. Raises InputError if the space has no such variables, or
+    too many.
 
     Parameters
     ----------
     space : the space.
     weights : one weight vector, shape (dimension,).
     name : one of `noise_names(space)`; the first of them by default.
-
-    Raises
-    ------
-    InputError : the space has no such variables, or too many.
     """
     known = noise_names(space)
     name = name or known[0]
     if name not in known:
-        raise InputError(f"{space.name} of {space.elements} elements has no noise on {name!r}", _remedy(known))
+        problem = f"{space.name} of {space.elements} elements has no noise on {name!r}"
+        raise InputError(problem, f"must be one of: {', '.join(known)}")
     return _kinds(space)[name][1](space, weights)
-
-
-def _remedy(known: list[str]) -> str:
-    return f"must be one of: {', '.join(known)}"
 
 
 def kind_of(space: Space) -> str:
@@ -116,16 +109,9 @@ def _bits(space: Space, weights: Floats, name: str, variables: str, at: Ints) ->
     return Noise(name, variables, len(at), 2 * len(at), _in_weights(space, weights, shift))
 
 
-def _label_bits(space: Space, weights: Floats) -> Noise:
-    return _bits(space, weights, "bits", "each label", np.arange(space.elements))
-
-
-def _order_bits(space: Space, weights: Floats) -> Noise:
-    return _bits(space, weights, "orders", "the order of each pair of items", np.arange(space.dimension))
-
-
-def _pair_bits(space: Space, weights: Floats) -> Noise:
-    return _bits(space, weights, "pairs", "each pair of elements", np.arange(space.dimension))
+def _each(name: str, variables: str, count: Callable[[Space], int], first: int = 0) -> Callable[[Space, Floats], Noise]:
+    """Noise on each feature from the first one on."""
+    return lambda space, weights: _bits(space, weights, name, variables, np.arange(first, count(space)))
 
 
 def _edge_bits(space: Space, weights: Floats) -> Noise:
@@ -133,10 +119,6 @@ def _edge_bits(space: Space, weights: Floats) -> Noise:
     d = space.elements
     at = pair_table(d)[np.triu_indices(d - 1, 1)]
     return _bits(space, weights, "edges", "each edge but those of the last vertex", at)
-
-
-def _node_bits(space: Space, weights: Floats) -> Noise:
-    return _bits(space, weights, "nodes", "each node but the root", np.arange(1, space.elements))
 
 
 def _item_positions(space: Space, weights: Floats) -> Noise:
@@ -212,28 +194,27 @@ def _batch(lattice: Lattice) -> int:
     return int(np.clip(2**21 // max(lattice.nodes, lattice.labels, lattice.largest), 1, 128))
 
 
+_Kind = tuple[Callable[[Space], bool], Callable[[Space, Floats], Noise]]
+"""Whether a space is small enough for it, and the noise."""
+
+
 def _always(space: Space) -> bool:
     return True
 
 
-def _few_orders(space: Space) -> bool:
-    return space.elements <= LARGEST_ORDER
-
-
-def _few_partitions(space: Space) -> bool:
-    return space.elements <= LARGEST_PARTITION
-
-
-_Kind = tuple[Callable[[Space], bool], Callable[[Space, Floats], Noise]]
-"""Whether a space is small enough for it, and the noise."""
-
 _KINDS: dict[tuple[str, str], dict[str, _Kind]] = {
-    ("hypercube", ""): {"bits": (_always, _label_bits)},
+    ("hypercube", ""): {"bits": (_always, _each("bits", "each label", lambda space: space.elements))},
     ("permutations", "positions"): {"positions": (_always, _item_positions)},
     ("permutations", "ranks"): {"positions": (_always, _ranks_positions)},
-    ("permutations", "orders"): {"positions": (_few_orders, _order_positions), "orders": (_always, _order_bits)},
+    ("permutations", "orders"): {
+        "positions": (lambda space: space.elements <= LARGEST_ORDER, _order_positions),
+        "orders": (_always, _each("orders", "the order of each pair of items", lambda space: space.dimension)),
+    },
     ("cycles", ""): {"edges": (_always, _edge_bits)},
     ("cycle-sets", ""): {"edges": (_always, _edge_bits)},
-    ("subtrees", ""): {"nodes": (_always, _node_bits)},
-    ("partitions", ""): {"blocks": (_few_partitions, _blocks), "pairs": (_always, _pair_bits)},
+    ("subtrees", ""): {"nodes": (_always, _each("nodes", "each node but the root", lambda space: space.elements, 1))},
+    ("partitions", ""): {
+        "blocks": (lambda space: space.elements <= LARGEST_PARTITION, _blocks),
+        "pairs": (_always, _each("pairs", "each pair of elements", lambda space: space.dimension)),
+    },
 }

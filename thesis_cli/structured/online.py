@@ -14,11 +14,12 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.errors import ModelTooLarge
+from thesis_cli.base.errors import InputError, ModelTooLarge
 from thesis_cli.base.progress import Tick
-from thesis_cli.structured.gradients import sampled_gradients
 from thesis_cli.structured.learn import Fit, Problem
 from thesis_cli.structured.meta import Direct, Sampler
+from thesis_cli.structured.ranges import PotentialRange, map_range, norm_range
+from thesis_cli.structured.space import Space
 
 UNIFORM = 1000
 """Uniform structures that estimate how much the features vary."""
@@ -27,14 +28,14 @@ DIRECT = Direct()
 
 
 @dataclass(frozen=True, eq=False)
-class State:
-    """Where a training stands after some passes.
+class OnlineState:
+    """Progress of a training after some passes.
 
     Attributes
     ----------
     done : passes.
-    parameters : after the last step, shape (p, dimension).
-    mean : of the parameters after all steps, later ones weighing more.
+    parameters : parameters after the last step, shape (p, dimension).
+    mean : mean of the parameters after all steps, later ones weighing more.
     proposals : uniform structures that the sampler has proposed; 0 if it proposes none.
     """
 
@@ -46,11 +47,11 @@ class State:
 
 @dataclass(frozen=True)
 class Pace:
-    """How much work a training does.
+    """Amount of work that a training does.
 
     Attributes
     ----------
-    passes : over the observations.
+    passes : passes over the observations.
     batch : observations in a step.
     samples : structures drawn for each observation in a step.
     """
@@ -98,30 +99,28 @@ def fit_online(
     pace: Pace,
     seed: int,
     sampler: Sampler = DIRECT,
-    start: State | None = None,
+    start: OnlineState | None = None,
     progress: Tick | None = None,
-    seen: Callable[[State], None] | None = None,
+    seen: Callable[[OnlineState], None] | None = None,
 ) -> Fit:
     """Minimise F by stochastic gradients and take the mean of the parameters, later ones weighing more.
 
     Step t has size 1 / (lambda t + L) with the curvature L at 0. Steps end within the ball that
     holds the best parameters (`Problem.norm_bounds`), and step t weighs t in the mean, which makes
-    the error fall as 1/t (Lacoste-Julien, Schmidt and Bach, 2012).
+    the error fall as 1/t (Lacoste-Julien, Schmidt and Bach, 2012). Raises ModelTooLarge if the
+    sampler does not take the space, or takes too long.
 
     Parameters
     ----------
-    seed : of all random numbers; pass k has the generator of (seed, k), whatever came before it.
+    seed : seed of all random numbers; pass k has the generator of (seed, k), whatever came before
+        it.
     sampler : draws from p(y | x).
-    start : where a training of the same problem, pace and seed stood; the beginning by default.
+    start : state of a training of the same problem, pace and seed; the beginning by default.
     progress : called with the number of passes just done.
     seen : called after each pass.
-
-    Raises
-    ------
-    ModelTooLarge : the sampler does not take the space, or takes too long.
     """
     count, furthest = len(problem.inputs), min(problem.norm_bounds())
-    state = start or State(0, np.zeros(problem.shape), np.zeros(problem.shape))
+    state = start or OnlineState(0, np.zeros(problem.shape), np.zeros(problem.shape))
     steps = math.ceil(count / pace.batch)
     curvature = smoothness(problem, np.random.default_rng([seed, 0]))
     rows: list[dict[str, float]] = []
@@ -138,7 +137,7 @@ def fit_online(
             norm = float(np.linalg.norm(parameters))
             parameters *= min(1.0, furthest / norm) if norm else 1.0
             mean = mean + (parameters - mean) * 2 / (step + 1)
-        state = State(done, parameters, mean, proposals)
+        state = OnlineState(done, parameters, mean, proposals)
         facts = {"pass": done, "samples": done * count * pace.samples, "proposals": proposals}
         rows.append({**facts, "norm": float(np.linalg.norm(mean))})
         if seen:
@@ -151,3 +150,83 @@ def fit_online(
         return Fit(state.mean, problem.objective(state.mean), problem.excess(problem.gradient(state.mean)), trace)
     except ModelTooLarge:
         return Fit(state.mean, math.nan, math.nan, trace)
+
+
+@dataclass(frozen=True)
+class SampledGradient:
+    """Mean feature vectors of samples.
+
+    Attributes
+    ----------
+    mean : estimates of the gradients of ln Z, shape (n, dimension).
+    standard_errors : standard error of each number of `mean`, same shape.
+    samples : samples of each weight vector.
+    steps : uniform structures that were proposed in all.
+    distance : bound on the total variation distance of a sample; 0 for exact ones.
+    """
+
+    mean: Floats
+    standard_errors: Floats
+    samples: int
+    steps: int
+    distance: float
+
+
+def sampled_gradients(
+    space: Space,
+    weights: Floats,
+    samples: int,
+    sampler: Sampler,
+    rng: np.random.Generator,
+    limits: PotentialRange | None = None,
+) -> SampledGradient:
+    """Mean features of samples under each of some weight vectors: unbiased if the samples are
+    exact. Raises InputError if there is no sample, or the weights have another shape or are not
+    finite; ModelTooLarge if the sampler takes too long.
+
+    Parameters
+    ----------
+    weights : shape (n, dimension).
+    samples : samples of each weight vector, at least 1.
+    sampler : `Direct()`, `Coupled()` or `Truncated()`.
+    limits : range of the log-potentials that holds for all weight vectors; None for that of two MAP
+        problems each, which `Direct()` does not need and does not solve.
+    """
+    if samples < 1:
+        raise InputError(f"there are {samples} samples", "a gradient needs 1 or more")
+    vectors = space.checked(weights)
+    mean, errors = np.empty_like(vectors), np.empty_like(vectors)
+    steps, distance = 0, 0.0
+    for at, vector in enumerate(vectors):
+        draws = sampler(space, vector, samples, rng, limits or _limits(space, vector, sampler))
+        features = space.features(draws.structures)
+        mean[at] = features.mean(axis=0)
+        errors[at] = features.std(axis=0, ddof=1) / math.sqrt(samples) if samples > 1 else math.inf
+        steps, distance = steps + draws.steps, max(distance, draws.distance)
+    return SampledGradient(mean, errors, samples, steps, distance)
+
+
+def _limits(space: Space, weights: Floats, sampler: Sampler) -> PotentialRange:
+    return norm_range(space, weights) if isinstance(sampler, Direct) else map_range(space, weights)
+
+
+def hoeffding_probability(width: float, error: float, samples: int) -> float:
+    """Bound on the probability that <d, z> misses <gradient, z> by `error` or more (Vembu et al. 2.3).
+
+    2 exp(-2 S error^2 / width^2); the source has 2 R G for the width, which is the largest that
+    |phi| <= R and |z| <= G allow.
+
+    Parameters
+    ----------
+    width : largest difference of <phi(y), z> between two structures.
+    error : deviation, positive.
+    samples : S, number of exact samples.
+    """
+    _check_positive(width=width, error=error)
+    return min(1.0, 2 * math.exp(-2 * samples * (error / width) ** 2))
+
+
+def _check_positive(**numbers: float) -> None:
+    for name, number in numbers.items():
+        if not (number > 0 and math.isfinite(number)):
+            raise InputError(f"the {name} is {number:g}", "it must be positive and finite")

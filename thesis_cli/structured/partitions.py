@@ -8,8 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
-from thesis_cli.structured.lattice import Lattice, Level, Subsets
-from thesis_cli.structured.lattice_space import LatticeSpace
+from thesis_cli.structured.lattice import Lattice, LatticeSpace, Level, Subsets
 from thesis_cli.structured.local_search import best_partition
 from thesis_cli.structured.pairs import as_matrices, bit_rows, inner_masses, inner_sums
 from thesis_cli.structured.space import Maxima
@@ -41,8 +40,7 @@ class BlockLattice(Lattice):
         return Level(int(self.subsets.starts[size]), sources, blocks)
 
     def sets(self, nodes: Ints) -> Ints:
-        found: Ints = self.subsets.numbers[nodes]
-        return found
+        return np.asarray(self.subsets.numbers[nodes])
 
 
 @lru_cache(maxsize=8)
@@ -55,8 +53,7 @@ def canonical(labels: Ints) -> Ints:
     """Restricted growth strings of rows of block labels: blocks are numbered as they first occur."""
     first = (labels[:, :, None] == labels[:, None, :]).argmax(axis=2)
     new = first == np.arange(labels.shape[1])
-    found: Ints = np.take_along_axis(np.cumsum(new, axis=1) - 1, first, axis=1)
-    return found
+    return np.asarray(np.take_along_axis(np.cumsum(new, axis=1) - 1, first, axis=1))
 
 
 class Partitions(LatticeSpace):
@@ -94,14 +91,12 @@ class Partitions(LatticeSpace):
 
     def features(self, structures: Ints) -> Floats:
         first, second = np.triu_indices(self.elements, 1)
-        found: Floats = (structures[:, first] == structures[:, second]).astype(float)
-        return found
+        return np.asarray((structures[:, first] == structures[:, second]).astype(float))
 
     def valid(self, structures: Ints) -> Bools:
         highest = np.maximum.accumulate(structures, axis=1)
         grows = (structures[:, 1:] <= highest[:, :-1] + 1).all(axis=1)
-        found: Bools = grows & (structures[:, 0] == 0) & (structures >= 0).all(axis=1)
-        return found
+        return np.asarray(grows & (structures[:, 0] == 0) & (structures >= 0).all(axis=1))
 
     def blocks(self, rows: int = 2**14) -> Iterator[Ints]:
         row, block = [0] * self.elements, []

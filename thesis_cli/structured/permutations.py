@@ -1,19 +1,22 @@
-"""Permutations of d items (Vembu et al. section 4, label ranking); y_i is the position of item i."""
+"""Permutations of d items, and their lattices (Vembu et al. section 4, label ranking).
+
+In a structure y, y_i is the position of item i.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
+from abc import abstractmethod
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
-from thesis_cli.structured.lattice import Lattice
-from thesis_cli.structured.lattice_space import LatticeSpace
+from thesis_cli.structured.lattice import Lattice, LatticeSpace, Level, Subsets
 from thesis_cli.structured.local_search import best_order
-from thesis_cli.structured.orderings import assignments, orders
 from thesis_cli.structured.pairs import as_matrices, member_sums, pair_table, subset_sums
 from thesis_cli.structured.space import Maxima
 
@@ -42,12 +45,10 @@ class Permutations(LatticeSpace):
         return math.factorial(self.elements)
 
     def sample(self, count: int, rng: np.random.Generator) -> Ints:
-        found: Ints = rng.permuted(np.tile(np.arange(self.elements), (count, 1)), axis=1)
-        return found
+        return np.asarray(rng.permuted(np.tile(np.arange(self.elements), (count, 1)), axis=1))
 
     def valid(self, structures: Ints) -> Bools:
-        found: Bools = (np.sort(structures, axis=1) == np.arange(self.elements)).all(axis=1)
-        return found
+        return np.asarray((np.sort(structures, axis=1) == np.arange(self.elements)).all(axis=1))
 
     def blocks(self, rows: int = 2**14) -> Iterator[Ints]:
         everyone = itertools.permutations(range(self.elements))
@@ -55,7 +56,7 @@ class Permutations(LatticeSpace):
             yield np.array(block, dtype=np.int64)
 
     def _decoded(self, sets: Ints) -> Ints:
-        """Which element each level of a path adds: positions of items 0, 1, ..."""
+        """The element that each level of a path adds: positions of items 0, 1, ..."""
         return added(sets)
 
 
@@ -76,8 +77,7 @@ class PositionPermutations(Permutations):
         return found
 
     def scores(self, structures: Ints, weights: Floats) -> Floats:
-        found: Floats = weights[structures + self.elements * np.arange(self.elements)].sum(axis=1)
-        return found
+        return np.asarray(weights[structures + self.elements * np.arange(self.elements)].sum(axis=1))
 
     def maximise(self, weights: Floats) -> Maxima:
         weights = self.checked(weights)
@@ -110,8 +110,7 @@ class RankPermutations(Permutations):
         self.radius = float(np.linalg.norm(self._places))
 
     def features(self, structures: Ints) -> Floats:
-        found: Floats = self._places[structures]
-        return found
+        return np.asarray(self._places[structures])
 
     def maximise(self, weights: Floats) -> Maxima:
         weights = self.checked(weights)
@@ -123,12 +122,10 @@ class RankPermutations(Permutations):
         return assignments(self.elements)
 
     def _labelled(self, weights: Floats) -> Floats:
-        found: Floats = (weights[:, :, None] * self._places).reshape(len(weights), -1)
-        return found
+        return np.asarray((weights[:, :, None] * self._places).reshape(len(weights), -1))
 
     def _unlabelled(self, masses: Floats) -> Floats:
-        found: Floats = masses.reshape(-1, self.elements, self.elements) @ self._places
-        return found
+        return np.asarray(masses.reshape(-1, self.elements, self.elements) @ self._places)
 
 
 class OrderPermutations(Permutations):
@@ -143,8 +140,7 @@ class OrderPermutations(Permutations):
 
     def features(self, structures: Ints) -> Floats:
         first, second = np.triu_indices(self.elements, 1)
-        found: Floats = (structures[:, first] < structures[:, second]).astype(float)
-        return found
+        return np.asarray((structures[:, first] < structures[:, second]).astype(float))
 
     def maximise(self, weights: Floats) -> Maxima:
         """A best order: exact up to 18 items, beyond that the best of a local search."""
@@ -183,5 +179,67 @@ class OrderPermutations(Permutations):
 def added(sets: Ints) -> Ints:
     """The element that each step of a path adds to a set of bits, shape (count, steps)."""
     steps = sets[:, 1:] ^ sets[:, :-1]
-    found: Ints = np.log2(np.maximum(steps, 1)).round().astype(np.int64)
-    return found
+    return np.asarray(np.log2(np.maximum(steps, 1)).round().astype(np.int64))
+
+
+class _SubsetLattice(Lattice):
+    """One node for each subset; an edge adds one element."""
+
+    def __init__(self, elements: int) -> None:
+        self.elements = elements
+        self.subsets = Subsets(elements)
+        self.nodes, self.levels = 2**elements, elements
+        self.edges = elements * 2 ** (elements - 1)
+        starts = self.subsets.starts
+        self.largest = int(max(size * (starts[size + 1] - starts[size]) for size in range(1, elements + 1)))
+
+    def level(self, number: int) -> Level:
+        size = number + 1
+        numbers = self.subsets.of_size(size)
+        added = self.subsets.members(numbers, size)
+        before = numbers[:, None] ^ (1 << added)
+        return Level(int(self.subsets.starts[size]), self.subsets.rank[before], self._labels(size, before, added))
+
+    def sets(self, nodes: Ints) -> Ints:
+        return np.asarray(self.subsets.numbers[nodes])
+
+    @abstractmethod
+    def _labels(self, size: int, before: Ints, added: Ints) -> Ints:
+        """Labels of the edges into the sets of a size, from the sets `before` by the elements `added`."""
+
+
+class Assignments(_SubsetLattice):
+    """Item 0, 1, ... gets one position after the other; label item * d + position.
+
+    The sum over all paths is the permanent of the matrix of the exponentials of the scores.
+    """
+
+    def __init__(self, elements: int) -> None:
+        super().__init__(elements)
+        self.labels = elements * elements
+
+    def _labels(self, size: int, before: Ints, added: Ints) -> Ints:
+        return (size - 1) * self.elements + added
+
+
+class Orders(_SubsetLattice):
+    """One position after the other gets an item; label S * d + item for the set S before it."""
+
+    def __init__(self, elements: int) -> None:
+        super().__init__(elements)
+        self.labels = elements * self.nodes
+
+    def _labels(self, size: int, before: Ints, added: Ints) -> Ints:
+        return before * self.elements + added
+
+
+@lru_cache(maxsize=8)
+def assignments(elements: int) -> Assignments:
+    """The lattice of assignments of items to positions."""
+    return Assignments(elements)
+
+
+@lru_cache(maxsize=8)
+def orders(elements: int) -> Orders:
+    """The lattice of orders of items."""
+    return Orders(elements)

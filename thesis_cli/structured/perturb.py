@@ -46,7 +46,7 @@ class StructuredMaxima:
     ----------
     values : maxima, shape (M,).
     structures : maximisers, shape (M, width).
-    noise : what has noise.
+    noise : the variables with noise.
     scale : `sum`, or `average` for noise over its number of terms.
     exact : whether every MAP problem was solved exactly.
     """
@@ -63,19 +63,16 @@ def structured_maxima(
 ) -> StructuredMaxima:
     """Solve `count` MAP problems, each under noise of its own.
 
-    The first maxima do not depend on how many follow.
+    The first maxima do not depend on how many follow. Raises InputError if the count is not
+    positive.
 
     Parameters
     ----------
-    noise : of a space and its weights.
+    noise : noise on the structures of a space, for its weights.
     count : number M of perturbations.
     seed : root of the random streams.
     scale : `sum` for upper bounds, `average` for lower bounds.
     progress : called with the number of MAP problems just solved.
-
-    Raises
-    ------
-    InputError : the count is not positive.
     """
     if count < 1:
         raise InputError(f"the number of perturbations is {count}", "it must be 1 or more")
@@ -102,16 +99,12 @@ def structured_bound(maxima: StructuredMaxima, confidence: float = 0.95, alpha: 
     from below (Thesis eqs. 2.8 and 2.14).
 
     U(0) and L(0) are means. An approximate solver's values are too low, so that a lower bound stays
-    one.
+    one. Raises InputError if the confidence or alpha is out of range.
 
     Parameters
     ----------
     confidence : probability that the interval covers the bound.
     alpha : exponent above -1 / (2 sqrt(n)) with n terms of noise.
-
-    Raises
-    ------
-    InputError : the confidence or alpha is out of range.
     """
     upper, terms = maxima.scale == "sum", maxima.noise.terms
     alphas = np.array([alpha])
@@ -137,11 +130,11 @@ def full_rank_maxima(
     space: Space, weights: Floats, count: int, seed: np.random.SeedSequence, progress: Tick | None = None
 ) -> tuple[Floats, Ints]:
     """Maxima under noise on every structure, Gumbel with mean ln Z, and the maximisers, which are
-    exact samples (Thesis eqs. 2.1' and 2.2').
+    exact samples (Thesis eqs. 2.1' and 2.2'). Raises ModelTooLarge if there are more structures.
 
     Parameters
     ----------
-    space : at most 2^20 structures.
+    space : space of at most 2^20 structures.
     weights : one weight vector, shape (dimension,).
     count : number M of perturbations.
     seed : root of the random streams.
@@ -151,10 +144,6 @@ def full_rank_maxima(
     -------
     values : shape (M,).
     structures : shape (M, width).
-
-    Raises
-    ------
-    ModelTooLarge : there are more structures.
     """
     size = space.size()
     if size > ENUMERATED:

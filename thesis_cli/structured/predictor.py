@@ -30,18 +30,15 @@ FORM = Form(
 @dataclass(frozen=True, eq=False)
 class Predictor:
     """p(y | x) = exp(<psi(y), z @ parameters>) / Z, where z is x standardised, then a constant 1.
+    Raises InputError if the shapes do not fit, a number is not finite, or a scale is not positive.
 
     Attributes
     ----------
-    task : what is predicted.
+    task : task that is predicted.
     inputs : names of the inputs.
     parameters : Theta, shape (inputs + 1, dimension).
-    shift, scale : of the inputs: z = (x - shift) / scale; shape (inputs,).
+    shift, scale : standardisation of the inputs: z = (x - shift) / scale; shape (inputs,).
     about : how the parameters came about, in types of JSON.
-
-    Raises
-    ------
-    InputError : the shapes do not fit, a number is not finite, or a scale is not positive.
     """
 
     task: Task
@@ -74,22 +71,14 @@ class Predictor:
         return FORM.to_bytes(arrays, about)
 
     def save(self, path: str | Path) -> None:
-        """Write the predictor, safetensors.
-
-        Raises
-        ------
-        OSError : naming the file that could not be written.
-        """
+        """Write the predictor, safetensors. Raises OSError naming the file that could not be
+        written."""
         write_atomic({Path(path): self.to_bytes()})
 
     @classmethod
     def load(cls, path: str | Path) -> Predictor:
-        """Read a predictor.
-
-        Raises
-        ------
-        InputError : no such file, a damaged one, one of another format, or parts that do not fit.
-        """
+        """Read a predictor. Raises InputError for no such file, a damaged one, one of another
+        format, or parts that do not fit."""
         arrays, about = FORM.read(path)
         try:
             task, inputs = _task(about["task"]), tuple(map(str, about["inputs"]))

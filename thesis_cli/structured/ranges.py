@@ -38,14 +38,11 @@ class PotentialRange:
 
 def norm_range(space: Space, weights: Floats) -> PotentialRange:
     """The range [-R |theta|, R |theta|] that Cauchy and Schwarz give (Vembu et al. section 3).
+    Raises InputError if the weights have another length, or are not finite.
 
     Parameters
     ----------
     weights : one weight vector, shape (dimension,).
-
-    Raises
-    ------
-    InputError : the weights have another length, or are not finite.
     """
     theta = one_vector(space, weights)
     bound = space.radius * float(np.linalg.norm(theta))
@@ -55,11 +52,8 @@ def norm_range(space: Space, weights: Floats) -> PotentialRange:
 def map_range(space: Space, weights: Floats) -> PotentialRange:
     """The range of two MAP problems, theta and -theta, where these have exact solvers.
 
-    A side that no solver proves keeps its bound R |theta|.
-
-    Raises
-    ------
-    InputError : the weights have another length, or are not finite.
+    A side that no solver proves keeps its bound R |theta|. Raises InputError if the weights have
+    another length, or are not finite.
     """
     theta, bounds = one_vector(space, weights), norm_range(space, weights)
     try:
@@ -73,14 +67,9 @@ def map_range(space: Space, weights: Floats) -> PotentialRange:
 
 
 def one_vector(space: Space, weights: Floats) -> Floats:
-    """The weight vector itself, if it is one of this space.
-
-    Raises
-    ------
-    InputError : it has another shape, or numbers that are not finite.
-    """
-    found: Floats = space.checked(np.asarray(weights, dtype=np.float64)[None])[0]
-    return found
+    """The weight vector itself, if it is one of this space. Raises InputError if it has another
+    shape, or numbers that are not finite."""
+    return np.asarray(space.checked(np.asarray(weights, dtype=np.float64)[None])[0])
 
 
 def log_size(space: Space) -> float:

@@ -24,7 +24,7 @@ class Schedule:
 
     Attributes
     ----------
-    betas : from 0 to 1, shape (ratios + 1,).
+    betas : inverse temperatures from 0 to 1, shape (ratios + 1,).
     name : how they were chosen.
     """
 
@@ -57,18 +57,15 @@ class Schedule:
 
 
 def corrected_schedule(p: float, radius: float) -> Schedule:
-    """Equal steps 1 / q, q = p radius, and a last one that is not longer: every f_i is in exp(+-1/p).
+    """Equal steps 1 / q, q = p radius, and a last one that is not longer: every f_i is in
+    exp(+-1/p). Raises InputError if p is not positive, or the radius is negative; either is not
+    finite; ModelTooLarge if there would be more than a million steps.
 
     Parameters
     ----------
     p : how many steps there are to one nat.
     radius : bound on |<phi(y), theta>|: R |theta|, or half of the span of the log-potentials, since a
         constant that is added to all of them changes no relative variance.
-
-    Raises
-    ------
-    InputError : p is not positive, or the radius is negative; either is not finite.
-    ModelTooLarge : there would be more than a million steps.
     """
     q = check_steps(p, radius)
     count = max(1, math.ceil(q * (1 - 1e-12)))  # no step for the rounding of a whole number
@@ -76,12 +73,8 @@ def corrected_schedule(p: float, radius: float) -> Schedule:
 
 
 def check_steps(p: float, radius: float) -> float:
-    """q = p radius, the number of equal steps from 0 to 1.
-
-    Raises
-    ------
-    InputError, ModelTooLarge : as for `corrected_schedule`.
-    """
+    """q = p radius, the number of equal steps from 0 to 1. Raises InputError or ModelTooLarge as
+    for `corrected_schedule`."""
     if not (p > 0 and math.isfinite(p)):
         raise InputError(f"p is {p:g}", "the number of steps to a nat must be positive")
     if not (radius >= 0 and math.isfinite(radius)):
@@ -94,12 +87,8 @@ def check_steps(p: float, radius: float) -> float:
 
 
 def printed_samples(ratios: int, p: float, error: float) -> int:
-    """S = ceil(65 l exp(2/p) / epsilon^2) samples of each ratio (Vembu et al. Theorem 2.5).
-
-    Raises
-    ------
-    InputError : the error is not between 0 and 1.
-    """
+    """S = ceil(65 l exp(2/p) / epsilon^2) samples of each ratio (Vembu et al. Theorem 2.5). Raises
+    InputError if the error is not between 0 and 1."""
     return math.ceil(65 * ratios * math.exp(2 / p) / _error(error) ** 2)
 
 
@@ -112,17 +101,14 @@ def relative_variance(error: float, confidence: float = 0.75, bias: float = 0.0)
     """Var X / (E X)^2 at which 1 / X is in (1 +- epsilon) / E X with some probability, by Chebyshev.
 
     1 / X is in that range where X deviates by at most epsilon / (1 + epsilon) of its mean. Theorem
-    2.5 asks for epsilon / 4 instead, and so for up to 16 times as many samples.
+    2.5 asks for epsilon / 4 instead, and so for up to 16 times as many samples. Raises InputError
+    if the error or the confidence is not between 0 and 1.
 
     Parameters
     ----------
     error : epsilon, between 0 and 1.
     confidence : the probability.
     bias : share of ln(1 + epsilon) that is left to a bias of E X.
-
-    Raises
-    ------
-    InputError : the error or the confidence is not between 0 and 1.
     """
     if not 0 < confidence < 1:
         raise InputError(f"the confidence is {confidence:g}", "it must be between 0 and 1")
@@ -135,24 +121,20 @@ def needed_samples(variances: Floats, target: float, costs: Floats | None = None
 
     The product has the relative variance prod (1 + v_i / S_i) - 1, which is at most target if the
     sum of v_i / S_i is at most ln(1 + target). Least cost: S_i in proportion to sqrt(v_i / c_i).
+    Raises ModelTooLarge if a number of samples is beyond 2^53.
 
     Parameters
     ----------
     variances : bounds or estimates v_i of Var f_i / (E f_i)^2, shape (ratios,).
-    target : from `relative_variance`.
+    target : relative variance, from `relative_variance`.
     costs : cost c_i of a sample of each ratio; None for equal ones.
-
-    Raises
-    ------
-    ModelTooLarge : a number of samples is beyond 2^53.
     """
     prices = np.ones(len(variances)) if costs is None else np.asarray(costs, dtype=float)
     with np.errstate(over="ignore", invalid="ignore"):
         found = np.sqrt(variances / prices) * np.sqrt(variances * prices).sum() / math.log1p(target)
     if not (found < 2.0**53).all():
         raise ModelTooLarge("a ratio needs more than 2^53 samples", "take shorter steps")
-    rounded: Ints = np.maximum(1, np.ceil(found)).astype(np.int64)
-    return rounded
+    return np.asarray(np.maximum(1, np.ceil(found)).astype(np.int64))
 
 
 def _error(error: float) -> float:
@@ -166,8 +148,9 @@ def adaptive_schedule(
 ) -> tuple[Schedule, Floats]:
     """Steps from 1 down to 0, each as long as a pilot sample says that its variance allows.
 
-    Stefankovic, Vempala and Vigoda choose temperatures so that neighbouring distributions overlap by a
-    constant share; the relative variance of f_i, which says so, rises with the length of a step.
+    Stefankovic, Vempala and Vigoda choose temperatures so that neighbouring distributions overlap
+    by a constant share; the relative variance of f_i, which says so, rises with the length of a
+    step. Raises ModelTooLarge if the schedule would be longer.
 
     Parameters
     ----------
@@ -179,10 +162,6 @@ def adaptive_schedule(
     -------
     The schedule, and the relative variances measured in the pilot samples, shape (ratios,). They are
     estimates: rare structures that a pilot sample misses make them too small.
-
-    Raises
-    ------
-    ModelTooLarge : the schedule would be longer.
     """
     betas, variances = [1.0], []
     while betas[-1] > 0:

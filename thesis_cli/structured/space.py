@@ -77,12 +77,8 @@ class Space(ABC):
         return self.features(structures) @ weights
 
     def log_partition(self, weights: Floats) -> Floats:
-        """Exact ln Z of each weight vector, shape (n,).
-
-        Raises
-        ------
-        ModelTooLarge : no exact algorithm takes a space of this size.
-        """
+        """Exact ln Z of each weight vector, shape (n,). Raises ModelTooLarge if no exact algorithm
+        takes a space of this size."""
         weights = self.checked(weights)
         self._check_enumerable()
         found = np.full(len(weights), -np.inf)
@@ -92,12 +88,8 @@ class Space(ABC):
         return found
 
     def mean_features(self, weights: Floats) -> Floats:
-        """Exact expected features, the gradient of ln Z, shape (n, dimension).
-
-        Raises
-        ------
-        ModelTooLarge : as for `log_partition`.
-        """
+        """Exact expected features, the gradient of ln Z, shape (n, dimension). Raises ModelTooLarge
+        as for `log_partition`."""
         log_z, found = self.log_partition(weights), np.zeros((len(weights), self.dimension))
         for block in self.blocks():
             features = self.features(block)
@@ -105,12 +97,8 @@ class Space(ABC):
         return found
 
     def maximise(self, weights: Floats) -> Maxima:
-        """A structure of largest log-potential for each weight vector (MAP).
-
-        Raises
-        ------
-        ModelTooLarge : no algorithm takes a space of this size.
-        """
+        """A structure of largest log-potential for each weight vector (MAP). Raises ModelTooLarge
+        if no algorithm takes a space of this size."""
         weights = self.checked(weights)
         self._check_enumerable()
         values = np.full(len(weights), -np.inf)
@@ -124,27 +112,17 @@ class Space(ABC):
         return Maxima(values, best, exact=True)
 
     def draw(self, weights: Floats, count: int, rng: np.random.Generator) -> Ints:
-        """Independent exact samples under one weight vector, shape (count, width).
-
-        Raises
-        ------
-        ModelTooLarge : as for `log_partition`.
-        """
+        """Independent exact samples under one weight vector, shape (count, width). Raises
+        ModelTooLarge as for `log_partition`."""
         weights = self.checked(weights[None])[0]
         self._check_enumerable()
         rows = np.concatenate(list(self.blocks()))
         scores = self.scores(rows, weights)
         chances = np.cumsum(np.exp(scores - scores.max()))
-        found: Ints = rows[np.searchsorted(chances, rng.random(count) * chances[-1], side="right")]
-        return found
+        return np.asarray(rows[np.searchsorted(chances, rng.random(count) * chances[-1], side="right")])
 
     def check(self, structures: Ints) -> None:
-        """Refuse rows that are no structures.
-
-        Raises
-        ------
-        InputError : naming the first such row.
-        """
+        """Refuse rows that are no structures. Raises InputError naming the first such row."""
         if structures.ndim != 2 or structures.shape[1] != self.width:
             raise InputError(f"structures have shape {structures.shape}", f"rows must have {self.width} numbers")
         wrong = ~self.valid(structures)
@@ -153,12 +131,8 @@ class Space(ABC):
             raise InputError(f"row {at + 1}, {structures[at].tolist()}, is not in the space {self.name}")
 
     def checked(self, weights: Floats) -> Floats:
-        """Weights as float64, if their shape is (n, dimension) and all are finite.
-
-        Raises
-        ------
-        InputError : otherwise.
-        """
+        """Weights as float64, if their shape is (n, dimension) and all are finite. Raises
+        InputError otherwise."""
         found = np.asarray(weights, dtype=np.float64)
         if found.ndim != 2 or found.shape[1] != self.dimension:
             raise InputError(
@@ -170,16 +144,12 @@ class Space(ABC):
         return found
 
     def check_exact(self, largest: int, what: str) -> None:
-        """Refuse what an exact algorithm does not take.
+        """Refuse what an exact algorithm does not take. Raises ModelTooLarge if the space has more.
 
         Parameters
         ----------
         largest : most elements that it takes.
         what : the word for elements.
-
-        Raises
-        ------
-        ModelTooLarge : the space has more.
         """
         if self.elements > largest:
             raise ModelTooLarge(

@@ -18,15 +18,12 @@ class Subtrees(Space):
     The features are the bits. All sums are those of one recursion over the tree: with g(v) the sum
     over subtrees of v's branch that contain v, g(v) = exp(w_v) prod over children c of (1 + g(c)),
     the 1 for leaving c out. So g counts nonempty subtrees if w = 0. Equation 2 of Vembu et al.,
-    f(r) = 1 + prod f(c), is 1 + g(r): it counts the empty tree as well.
+    f(r) = 1 + prod f(c), is 1 + g(r): it counts the empty tree as well. Raises InputError if the
+    parents make no tree with root 0.
 
     Parameters
     ----------
     parents : parent of each node, -1 for node 0, the root.
-
-    Raises
-    ------
-    InputError : the parents make no tree with root 0.
     """
 
     name = "subtrees"
@@ -40,10 +37,6 @@ class Subtrees(Space):
 
     def size(self) -> int:
         return self._counts[0]
-
-    def branch_sizes(self) -> list[int]:
-        """Number of nonempty subtrees of the branch below each node that contain that node."""
-        return list(self._counts)
 
     def extensions(self, subtree: Ints) -> int:
         """Number of subtrees that contain a subtree, given as bits: the subtrees with it as prefix.
@@ -67,8 +60,7 @@ class Subtrees(Space):
 
     def valid(self, structures: Ints) -> Bools:
         bits = ((structures == 0) | (structures == 1)).all(axis=1) & (structures[:, 0] == 1)
-        found: Bools = bits & (structures[:, 1:] <= structures[:, self.parents[1:]]).all(axis=1)
-        return found
+        return np.asarray(bits & (structures[:, 1:] <= structures[:, self.parents[1:]]).all(axis=1))
 
     def blocks(self, rows: int = 2**14) -> Iterator[Ints]:
         """All subtrees by counting: the next one adds the last node that can be added and drops what
@@ -95,8 +87,7 @@ class Subtrees(Space):
             yield np.array(block, dtype=np.int64)
 
     def log_partition(self, weights: Floats) -> Floats:
-        found: Floats = self._branches(self.checked(weights))[0].copy()
-        return found
+        return np.asarray(self._branches(self.checked(weights))[0].copy())
 
     def mean_features(self, weights: Floats) -> Floats:
         present = expit(self._branches(self.checked(weights)))

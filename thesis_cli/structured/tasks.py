@@ -30,7 +30,7 @@ class Tree:
 
     Attributes
     ----------
-    names : of the nodes, the root first and each node after its parent.
+    names : names of the nodes, the root first and each node after its parent.
     parents : place of each node's parent, -1 for the root.
     """
 
@@ -39,13 +39,9 @@ class Tree:
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[str, str]]) -> Tree:
-        """The tree of pairs (node, parent), in any order; the root's parent is empty.
-
-        Raises
-        ------
-        InputError : a node is named twice or has an unknown parent, there is not one root, or a
-            cycle.
-        """
+        """The tree of pairs (node, parent), in any order; the root's parent is empty. Raises
+        InputError if a node is named twice or has an unknown parent, there is not one root, or a
+        cycle."""
         parent = dict(pairs)
         if len(parent) < len(pairs):
             twice = next(name for k, (name, _) in enumerate(pairs) if name in dict(pairs[:k]))
@@ -92,19 +88,15 @@ class BadRow(InputError):
 
 @dataclass(frozen=True)
 class Task:
-    """What is predicted.
+    """What is predicted. Raises InputError if the features are not of this task, or there are too
+    few labels; ModelTooLarge if there are more features than a space may have.
 
     Attributes
     ----------
-    name : of the task.
+    name : name of the task.
     labels : names of labels, ranked items or nodes.
-    features : of the structures.
+    features : features of the structures.
     parents : place of each node's parent as in `Tree`, for a hierarchy; empty otherwise.
-
-    Raises
-    ------
-    InputError : the features are not of this task, or there are too few labels.
-    ModelTooLarge : there are more features than a space may have.
     """
 
     name: TaskName
@@ -127,12 +119,8 @@ class Task:
 
     def structures(self, labels: Floats) -> Ints:
         """Rows of the space for rows of labels, shape (m, d): bits, or ranks from 1 (best) to d.
-
-        Raises
-        ------
-        BadRow : the first row with a label that is no bit, a node without its parent, or ranks that
-            are no permutation.
-        """
+        Raises BadRow for the first row with a label that is no bit, a node without its parent, or
+        ranks that are no permutation."""
         if self.name == "ranking":
             wrong = (np.sort(labels, axis=1) != np.arange(1.0, labels.shape[1] + 1)).any(axis=1)
             remedy = f"each rank from 1, the best, to {labels.shape[1]} must be there once"
@@ -150,7 +138,8 @@ class Task:
         return structures + 1 if self.name == "ranking" else structures
 
     def decide(self, weights: Floats, decision: Decision = "map") -> Ints:
-        """A structure for each weight vector, shape (n, dimension) -> (n, width).
+        """A structure for each weight vector, shape (n, dimension) -> (n, width). Raises
+        ModelTooLarge if the space has no algorithm for it.
 
         Parameters
         ----------
@@ -158,10 +147,6 @@ class Task:
             expected loss least: bits with a probability above 1/2 (Hamming loss; no node is more
             probable than its parent, so that these make a subtree), or items sorted by expected
             position (squared differences of positions).
-
-        Raises
-        ------
-        ModelTooLarge : the space has no algorithm for it.
         """
         if decision == "map":
             return self.space.maximise(weights).structures
@@ -194,7 +179,8 @@ class Task:
         hamming : share of wrong bits.
         hierarchy : number of wrong nodes whose ancestors are all right (Cesa-Bianchi et al., 2006,
             with all costs 1).
-        kendall_tau : of two rankings, from 1 if they are equal to -1; no loss, larger is better.
+        kendall_tau : Kendall's tau of two rankings, from 1 if they are equal to -1; no loss, larger
+            is better.
         """
         wrong = truth != found
         measured = {"zero_one": wrong.any(axis=1).astype(float)}

@@ -61,8 +61,8 @@ class Telescoped:
     Attributes
     ----------
     estimate : ln Z with its standard error, interval and guarantee.
-    ratios : in the order of the schedule.
-    pilot_samples, pilot_steps : what an adaptive schedule took beforehand.
+    ratios : ratios in the order of the schedule.
+    pilot_samples, pilot_steps : samples and steps of the pilot of an adaptive schedule.
     """
 
     estimate: Estimate
@@ -82,8 +82,8 @@ class Telescoped:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What an estimate by a telescoping product shall guarantee, and how.
+class TelescopingPlan:
+    """Accuracy of an estimate by a telescoping product, and its schedule.
 
     Attributes
     ----------
@@ -110,12 +110,14 @@ SCHEDULES = "equal", "adaptive", "theorem"
 def telescoping(
     space: Space,
     weights: Floats,
-    plan: Plan,
+    plan: TelescopingPlan,
     sampler: Sampler,
     rng: np.random.Generator,
     limits: PotentialRange | None = None,
 ) -> Telescoped:
     """ln Z within ln(1 +- epsilon), by a telescoping product (Vembu et al. Theorems 2.5 and A.1).
+    Raises InputError if a setting or the weights are out of range, and ModelTooLarge if the sampler
+    or the schedule takes too long.
 
     Parameters
     ----------
@@ -129,11 +131,6 @@ def telescoping(
     -------
     The estimate. Its interval is the guarantee where there is one, and that of the normal
     approximation elsewhere (adaptive schedules; chains of a given number of steps).
-
-    Raises
-    ------
-    InputError : a setting or the weights are out of range.
-    ModelTooLarge : the sampler or the schedule takes too long.
     """
     theta = one_vector(space, weights)
     if plan.schedule not in SCHEDULES:
@@ -153,7 +150,7 @@ def telescoping(
     return Telescoped(_estimate(space, ratios, plan, "no guarantee: chains of given length" if fixed else kind), ratios)
 
 
-def _planned(plan: Plan, limits: PotentialRange, truncated: bool) -> tuple[Schedule, Ints, float]:
+def _planned(plan: TelescopingPlan, limits: PotentialRange, truncated: bool) -> tuple[Schedule, Ints, float]:
     """Schedule, samples of each ratio, and the distance that truncated chains must keep."""
     check_confidence(plan.confidence)
     if plan.schedule == "theorem":
@@ -182,16 +179,13 @@ def sampled_ratios(
     rng: np.random.Generator,
     limits: PotentialRange,
 ) -> tuple[Ratio, ...]:
-    """Estimates of all ratios of a schedule, each from samples of its own.
+    """Estimates of all ratios of a schedule, each from samples of its own. Raises ModelTooLarge if
+    there are more than 1e8 samples, or the sampler gives up.
 
     Parameters
     ----------
     counts : samples of each ratio, shape (ratios,).
     limits : range of the log-potentials under the weights themselves.
-
-    Raises
-    ------
-    ModelTooLarge : there are more than 1e8 samples, or the sampler gives up.
     """
     total = float(counts.sum(dtype=np.float64))
     if total > MOST_SAMPLES:
@@ -248,7 +242,7 @@ def _after(sampler: Sampler, steps: int) -> Sampler:
 def _adaptive(
     space: Space,
     theta: Floats,
-    plan: Plan,
+    plan: TelescopingPlan,
     sampler: Sampler,
     rng: np.random.Generator,
     limits: PotentialRange,
@@ -275,7 +269,7 @@ def _adaptive(
     return Telescoped(_estimate(space, ratios, plan, kind), ratios, int(spent[0]), int(spent[1]))
 
 
-def _estimate(space: Space, ratios: tuple[Ratio, ...], plan: Plan, kind: str) -> Estimate:
+def _estimate(space: Space, ratios: tuple[Ratio, ...], plan: TelescopingPlan, kind: str) -> Estimate:
     value = log_size(space) - sum(ratio.log_mean for ratio in ratios)
     error = math.sqrt(sum(ratio.variance / ratio.samples for ratio in ratios))
     if kind.startswith("Z within"):
@@ -291,22 +285,19 @@ def uniform_average(
 ) -> Estimate:
     """ln Z by the mean of exp(<phi(y), theta>) over uniform structures, times their number.
 
-    Section 2.2 of the source dismisses it for a bound that depends on |Y|. By Chebyshev it needs (|Y|
-    Z(2 theta) / Z(theta)^2 - 1) / (eta^2 delta) structures, which is at most sinh(span / 2)^2 /
-    (eta^2 delta), whatever |Y| is; a single sample of META by coupling from the past takes at least |Y|
-    Z(2 theta) / Z(theta)^2 of them on average.
+    Section 2.2 of the source dismisses it for a bound that depends on |Y|. By Chebyshev it needs
+    (|Y| Z(2 theta) / Z(theta)^2 - 1) / (eta^2 delta) structures, which is at most sinh(span / 2)^2
+    / (eta^2 delta), whatever |Y| is; a single sample of META by coupling from the past takes at
+    least |Y| Z(2 theta) / Z(theta)^2 of them on average. Raises InputError if a setting or the
+    weights are out of range.
 
     Parameters
     ----------
     weights : one weight vector, shape (dimension,).
     samples : number of uniform structures, at least 2.
-    confidence : of the interval, by the normal approximation to the mean. It is too short where few
-        structures hold most of Z: samples that miss them show no sign of it. Where fewer than
-        `EFFECTIVE` structures bear the mean, it has Markov's lower end alone.
-
-    Raises
-    ------
-    InputError : a setting or the weights are out of range.
+    confidence : confidence level of the interval, by the normal approximation to the mean. It is
+        too short where few structures hold most of Z: samples that miss them show no sign of it.
+        Where fewer than `EFFECTIVE` structures bear the mean, it has Markov's lower end alone.
     """
     theta = one_vector(space, weights)
     check_confidence(confidence)

@@ -15,7 +15,7 @@ from thesis_cli.synthesis.search.refutation import refutation
 from thesis_cli.synthesis.search.solver import Limits, LineOrder, Order, Solution
 
 if TYPE_CHECKING:
-    from thesis_cli.synthesis.guided.anytime_beam import Beam
+    from thesis_cli.synthesis.guided.anytime_beam import WideningBeam
 
 GUIDED = 3e8
 """Nanoseconds of the other searches before the guided one."""
@@ -96,15 +96,15 @@ class _Led:
     def __init__(self, run: Run, task: Task, order: Order, limits: Limits, semantics: Semantics) -> None:
         self.spent = self.next = 0.0
         self._run, self._given = run, (task, order, limits, semantics)
-        self._beam: Beam | None = None
+        self._beam: WideningBeam | None = None
 
     def take(self) -> None:
         """Search with the next beam."""
-        from thesis_cli.synthesis.guided.anytime_beam import Beam, policy_of, prepare
+        from thesis_cli.synthesis.guided.anytime_beam import WideningBeam, policy_of, prepare
 
         if self._beam is None:
             prepare()
-            self._beam = Beam(self._run, policy_of(self._given[1]), *self._given)
+            self._beam = WideningBeam(self._run, policy_of(self._given[1]), *self._given)
         self.spent += self._beam.next
         short = self._beam.widen()
         self.next = np.inf if self._beam.complete or short == "memory" else self._beam.next

@@ -76,14 +76,14 @@ class Journal:
     """Solutions of a batch that has no table yet: a file beside the future table, with one solution
     a line.
 
-    The first line describes the batch; a run of the same batch keeps the
-    solutions that follow, except damaged lines, such as a last line that was cut short.
+    The first line describes the batch; a run of the same batch keeps the solutions that follow,
+    except damaged lines, such as a last line that was cut short. Raises OSError naming the file.
 
     Parameters
     ----------
     table : the CSV file.
-    tasks : in order.
-    orders : of the tasks; a solution that was found with another order is not kept.
+    tasks : the tasks, in order.
+    orders : order of each task; a solution that was found with another order is not kept.
     settings : whatever else a solution depends on, such as the version of this package, in types of
         JSON.
     semantics : programs that are read must fit their task under it.
@@ -91,10 +91,6 @@ class Journal:
     Attributes
     ----------
     kept : solutions by place of their task.
-
-    Raises
-    ------
-    OSError : naming the file.
     """
 
     def __init__(
@@ -143,7 +139,7 @@ class Journal:
         self.kept[place] = found
 
     def _read(self, line: bytes) -> tuple[int, Solution] | None:
-        """What `add` wrote; None if the line is damaged, or the order is another one now."""
+        """Read what `add` wrote; None if the line is damaged, or the order is another one now."""
         try:
             row = json.loads(line)
             place, found = row["place"], row["solution"]
@@ -157,7 +153,7 @@ class Journal:
 
     @property
     def state(self) -> str:
-        """How many tasks a next run need not solve."""
+        """Number of tasks that a next run need not solve, in words."""
         if not self.kept:
             return f"none of {len(self._tasks):,} tasks is finished"
         return f"{len(self.kept):,} of {len(self._tasks):,} tasks are kept; run the same command again to go on"
@@ -189,16 +185,12 @@ def journal_beside(
     semantics: Semantics,
 ) -> Iterator[Journal]:
     """The journal of a batch, for this run alone; whatever stops the batch is reported with what is
-    kept.
+    kept. Raises InputError if another run is about to write the table, and WorkFailed if the work
+    failed.
 
     Parameters
     ----------
-    table, tasks, orders, settings, semantics : as `Journal` takes them.
-
-    Raises
-    ------
-    InputError : another run is about to write the table.
-    WorkFailed : the work failed.
+    table, tasks, orders, settings, semantics : arguments of `Journal`.
     """
     table.parent.mkdir(parents=True, exist_ok=True)
     with locked(table, "give another --out"), Journal(table, tasks, orders, settings, semantics) as journal:

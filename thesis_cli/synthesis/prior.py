@@ -1,5 +1,5 @@
-"""How often programs use each function and lambda: the order of a search without a guide (section
-5.5.1).
+"""Shares of programs that use each function and lambda: the order of a search without a guide
+(section 5.5.1).
 
 `python -m thesis_cli.synthesis.prior` writes the table that `load` reads: the share of random
 distinct programs of length 4 (`corpus_maker`) that use each.
@@ -32,12 +32,8 @@ def load() -> Order:
 
 def read(path: Path) -> Order:
     """Probabilities of all functions and lambdas from a CSV file, with the heading
-    `attribute,probability` or without.
-
-    Raises
-    ------
-    InputError : it cannot be read, or does not give each one a probability; names the line.
-    """
+    `attribute,probability` or without. Raises InputError if it cannot be read, or does not give
+    each one a probability; names the line."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             rows = [(number, row) for number, row in enumerate(csv.reader(file), 1) if row]
@@ -66,12 +62,8 @@ def read(path: Path) -> Order:
 
 
 def from_mapping(probabilities: Mapping[str, float]) -> Order:
-    """Probabilities of all functions and lambdas by name.
-
-    Raises
-    ------
-    InputError : one is missing, unknown or not from 0 to 1.
-    """
+    """Probabilities of all functions and lambdas by name. Raises InputError if one is missing,
+    unknown or not from 0 to 1."""
     unknown = [name for name in probabilities if name not in ATTRIBUTES]
     missing = [name for name in ATTRIBUTES if name not in probabilities]
     if unknown or missing:

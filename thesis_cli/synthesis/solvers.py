@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Entry:
+class SolverEntry:
     """A row of the registry.
 
     Attributes
@@ -22,7 +22,7 @@ class Entry:
     maker : its class; without arguments, it makes the solver.
     kernels : modules whose `prepare` compiles or loads what the solver calls; none if it is plain
         Python.
-    label : what the answer calls it; empty for its name.
+    label : name in the answer; empty for the solver's name.
     lists_all : whether it finds every program of the shortest length.
     weights : weights that the guide `network` stands for, if not those that predict functions and
         lambdas.
@@ -55,15 +55,15 @@ class Entry:
 
 
 SOLVERS = {
-    "auto": Entry("auto", "Auto", ("auto",), lists_all=True, weights="next-line"),
-    "join": Entry("auto", "MeetInTheMiddle", ("auto",)),
-    "dfs": Entry("depth_first", "DepthFirst", ("depth_first",), lists_all=True),
-    "sort-and-add": Entry("sort_and_add", "SortAndAdd", ("depth_first",), guide="network"),
-    "bottom-up": Entry("bottom_up", "BottomUp", ("depth_first", "bottom_up")),
-    "beam": Entry("beam_search", "Beam", ("beam_search",), weights="program", guide="network"),
-    "guided": Entry("anytime_beam", "AnytimeBeam", ("anytime_beam",), weights="next-line", guide="network"),
-    "deductive": Entry("deductive_search", "Deductive", label="deductive, instead of lambda^2", guide="network"),
-    "smt": Entry("smt_search", "Smt", label="SMT (z3), instead of Sketch", guide="network"),
+    "auto": SolverEntry("auto", "Auto", ("auto",), lists_all=True, weights="next-line"),
+    "join": SolverEntry("auto", "MeetInTheMiddle", ("auto",)),
+    "dfs": SolverEntry("depth_first", "DepthFirst", ("depth_first",), lists_all=True),
+    "sort-and-add": SolverEntry("depth_first", "SortAndAdd", ("depth_first",), guide="network"),
+    "bottom-up": SolverEntry("bottom_up", "BottomUp", ("depth_first", "bottom_up")),
+    "beam": SolverEntry("beam_search", "Beam", ("beam_search",), weights="program", guide="network"),
+    "guided": SolverEntry("anytime_beam", "AnytimeBeam", ("anytime_beam",), weights="next-line", guide="network"),
+    "deductive": SolverEntry("deductive_search", "Deductive", label="deductive, instead of lambda^2", guide="network"),
+    "smt": SolverEntry("smt_search", "Smt", label="SMT (z3), instead of Sketch", guide="network"),
 }
 """The solvers, in the order in which help texts name them."""
 
@@ -87,7 +87,7 @@ def solver(name: SolverName) -> Solver:
 
 
 def label(name: str) -> str:
-    """What an answer calls a solver, or a part of one such as the turns of `auto`."""
+    """Name in answers of a solver, or of a part of one such as the turns of `auto`."""
     return SOLVERS[name].label or name if name in SOLVERS else name
 
 
@@ -114,14 +114,10 @@ def _module(name: str) -> Any:
         from thesis_cli.synthesis.deductive import deductive_search
 
         return deductive_search
-    if name == "depth_first":
-        from thesis_cli.synthesis.search import depth_first
-
-        return depth_first
     if name == "smt_search":
         from thesis_cli.synthesis.deductive import smt_search
 
         return smt_search
-    from thesis_cli.synthesis.search import sort_and_add
+    from thesis_cli.synthesis.search import depth_first
 
-    return sort_and_add
+    return depth_first

@@ -7,8 +7,7 @@ from thesis_cli.entropy.exact import exact_entropies
 from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials
 from thesis_cli.studies.entropy.bounds import BOUNDED, low_rank_rows
 from thesis_cli.studies.entropy.evaluation import SampleEstimates, Sizes, full_rank_rows
-from thesis_cli.studies.entropy.sampled_variance import crossings_of, ratio_of_variances, tops_of
-from thesis_cli.studies.entropy.variance import Steps
+from thesis_cli.studies.entropy.variance import Steps, crossings_of, ratio_of_variances, tops_of
 
 ORDERS = np.array([0, 0.5, 1, 2, math.inf])
 

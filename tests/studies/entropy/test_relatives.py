@@ -7,7 +7,7 @@ from thesis_cli.entropy.exact import exact_entropies
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import published_spin_glass
 from thesis_cli.studies.entropy.relatives import bound_rows, error_rows, tempered
-from thesis_cli.studies.entropy.sampled_variance import apart_rows
+from thesis_cli.studies.entropy.variance import apart_rows
 
 SIGMAS = 5
 TRICKS = np.array([-0.2, 0, 0.5])

@@ -7,7 +7,7 @@ import pytest
 
 from thesis_cli.embeddings.expansion import Expansion
 from thesis_cli.embeddings.kernels import Gaussian, Laplace
-from thesis_cli.studies.semantics.expansions import (
+from thesis_cli.studies.semantics.operators import (
     distance_from_zero,
     growth,
     oscillation,

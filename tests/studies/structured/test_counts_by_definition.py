@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from thesis_cli.structured.catalogue import space
-from thesis_cli.studies.structured import brute_force, hamiltonian, subtree_formulas
+from thesis_cli.studies.structured import brute_force, hamiltonian
+from thesis_cli.studies.structured import uniformity as subtree_formulas
 from thesis_cli.studies.structured.uniformity import fit, fits
 
 

@@ -5,10 +5,10 @@ import pytest
 
 from thesis_cli.structured.meta import Coupled, Direct
 from thesis_cli.structured.ranges import map_range, norm_range
-from thesis_cli.structured.telescoping import Plan, telescoping
+from thesis_cli.structured.telescoping import TelescopingPlan, telescoping
+from thesis_cli.studies.structured.exact_ratios import needed_numbers
 from thesis_cli.studies.structured.families import DIRECTIONS, FAMILIES, family, weights_of_length
 from thesis_cli.studies.structured.gradient_tails import deviations, width
-from thesis_cli.studies.structured.needed import needed_numbers
 from thesis_cli.studies.structured.products import Contaminated, measured_work, repeated
 
 
@@ -18,7 +18,7 @@ def test_estimates_are_within_their_promise_on_every_space(name):
     weights = weights_of_length(found, 2.1, "random", rng)
     exact = float(found.log_partition(weights[None])[0])
     for sampler in (Direct(), Coupled()):
-        estimate = telescoping(found, weights, Plan(error=0.2, confidence=0.99), sampler, rng).estimate
+        estimate = telescoping(found, weights, TelescopingPlan(error=0.2, confidence=0.99), sampler, rng).estimate
         assert estimate.low <= exact <= estimate.high
 
 

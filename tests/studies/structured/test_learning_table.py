@@ -5,7 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from thesis_cli.studies.structured.learning_table import by_fold, chosen, passes_until, standard_error
+from thesis_cli.studies.structured.learning_figure import by_fold, chosen, passes_until, standard_error
 
 
 def losses(task, loss, numbers):

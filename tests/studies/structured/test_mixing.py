@@ -34,14 +34,14 @@ def test_from_the_best_state_the_distance_is_known():
         row = np.linalg.matrix_power(mixing.transition_matrix(VALUES), steps)[3]
         distance = np.abs(row - np.exp(VALUES) / np.exp(VALUES).sum()).sum() / 2
         assert distance == pytest.approx((1 - A) ** steps * (1 - p))
-        assert distance * (1 - 1e-9) <= mixing.distance_at(VALUES, steps) <= (1 - A) ** steps
+        assert distance * (1 - 1e-9) <= mixing.distances(VALUES, [steps])[0] <= (1 - A) ** steps
 
 
 @pytest.mark.parametrize("distance", [0.9, 0.3, 0.01, 1e-6])
 def test_mixing_time_is_the_least(distance):
     found = mixing.mixing_time(VALUES, distance)
-    assert mixing.distance_at(VALUES, found) <= distance
-    assert found == 0 or mixing.distance_at(VALUES, found - 1) > distance
+    assert mixing.distances(VALUES, [found])[0] <= distance
+    assert found == 0 or mixing.distances(VALUES, [found - 1])[0] > distance
     assert found <= mixing.printed_mixing_bound(2.0, distance)
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from thesis_cli.studies.synthesis.metric_errors import metric_errors
+from thesis_cli.studies.synthesis.predictions import metric_errors
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES
 
 

@@ -7,7 +7,6 @@ import pytest
 from tests.conftest import ROOT
 from thesis_cli.reproduction.registry import load
 from thesis_cli.studies.synthesis import gains, guided_searches
-from thesis_cli.studies.synthesis.generalisation import needed_for_share
 from thesis_cli.studies.synthesis.guided_searches import (
     COLUMNS,
     FACTOR,
@@ -22,7 +21,7 @@ from thesis_cli.studies.synthesis.guided_searches import (
 )
 from thesis_cli.studies.synthesis.incidence import TABLE, incidence, make
 from thesis_cli.studies.synthesis.published_speedups import FIGURE_5_3A, TABLE_5_1
-from thesis_cli.studies.synthesis.speedups import Needed, Speedup, gain, needed, speedup
+from thesis_cli.studies.synthesis.speedups import Needed, Speedup, gain, needed, needed_for_share, speedup
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES
 from thesis_cli.synthesis.search.solver import Limits, Order
 from thesis_cli.synthesis.training.corpora import held_out

@@ -13,7 +13,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.corpus.corpus_file import load_corpus, write_tasks
 from thesis_cli.synthesis.corpus.corpus_maker import CorpusPlan, make_corpus
 from thesis_cli.synthesis.language.dsl import Semantics
-from thesis_cli.synthesis.language.lanes import NULL
+from thesis_cli.synthesis.language.packing import NULL
 from thesis_cli.synthesis.language.program_codes import arguments_of, operation_of
 from thesis_cli.synthesis.language.task import load_tasks
 

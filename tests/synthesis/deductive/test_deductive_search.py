@@ -12,7 +12,7 @@ from tests.synthesis.brute_force import fitting, shortest, tasks, tree
 from tests.tiers import examples
 from thesis_cli.studies.synthesis.thesis_programs import SHOWN, Shown
 from thesis_cli.synthesis.deductive.deductive_search import Deductive
-from thesis_cli.synthesis.deductive.goal_rules import Goal, GoalRules, Lists
+from thesis_cli.synthesis.deductive.goal_rules import Goal, GoalRules, ListSet
 from thesis_cli.synthesis.deductive.number_sets import NumberSets
 from thesis_cli.synthesis.language.dsl import (
     ATTRIBUTES,
@@ -29,8 +29,8 @@ from thesis_cli.synthesis.language.dsl import (
     Semantics,
     Value,
 )
+from thesis_cli.synthesis.language.equivalence import natural
 from thesis_cli.synthesis.language.program import parse, run
-from thesis_cli.synthesis.language.sameness import natural
 from thesis_cli.synthesis.language.task import Example, Task, check
 from thesis_cli.synthesis.search.depth_first import Clock
 from thesis_cli.synthesis.search.length_by_length import doubling_sets
@@ -120,7 +120,7 @@ class Walk:
         masks = [tuple(mask | more for mask in masks) for masks in (goal.front, goal.back, goal.parts)]
         front = masks[0][: self.rng.randint(0, len(masks[0]))]
         lengths = goal.lengths | self.rng.getrandbits(LONGEST + 1)
-        return Lists(lengths, goal.every | more, front, masks[1], masks[2], goal.ordered)
+        return ListSet(lengths, goal.every | more, front, masks[1], masks[2], goal.ordered)
 
 
 @pytest.mark.parametrize("semantics", OTHERS, ids=str)

@@ -14,8 +14,7 @@ from tests.synthesis.search.test_depth_first import UNIFORM, impossible
 from tests.tiers import examples
 from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.guided import anytime_beam
-from thesis_cli.synthesis.guided.anytime_beam import AnytimeBeam
-from thesis_cli.synthesis.guided.policy import Policy, PriorPolicy
+from thesis_cli.synthesis.guided.anytime_beam import AnytimeBeam, Policy, PriorPolicy
 from thesis_cli.synthesis.guided.tails import Tails, without_unused
 from thesis_cli.synthesis.language.dsl import DEFAULT, LIST, OPERATIONS
 from thesis_cli.synthesis.language.program import Program, parse, run

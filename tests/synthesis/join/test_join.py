@@ -31,10 +31,9 @@ from thesis_cli.synthesis.join.join_kernels import (
 )
 from thesis_cli.synthesis.language.dsl import BY_NAME, INT, LIST, OPERATIONS, WIDEST, Semantics, Type, Value
 from thesis_cli.synthesis.language.task import Example, Task
-from thesis_cli.synthesis.search.bottom_up import Bank
+from thesis_cli.synthesis.search.bottom_up import Bank, Tree
 from thesis_cli.synthesis.search.depth_first import Clock, Run
 from thesis_cli.synthesis.search.solver import Limits, Order
-from thesis_cli.synthesis.search.trees import Tree
 
 Numbers = tuple[int, ...]
 

@@ -20,10 +20,9 @@ from thesis_cli.synthesis.join.roots import Roots
 from thesis_cli.synthesis.language.dsl import BY_NAME, INT, LIST, OPERATIONS, Operation, Semantics, Type, Value
 from thesis_cli.synthesis.language.program import parse, run
 from thesis_cli.synthesis.language.task import Example, Task, check
-from thesis_cli.synthesis.search.bottom_up import Bank
+from thesis_cli.synthesis.search.bottom_up import Bank, Tree
 from thesis_cli.synthesis.search.depth_first import Clock
 from thesis_cli.synthesis.search.solver import Limits, Order
-from thesis_cli.synthesis.search.trees import Tree
 
 Values = tuple[Value, ...]
 ZIPS = [o for o in OPERATIONS if o.inputs == (LIST, LIST)]

@@ -8,12 +8,22 @@ from hypothesis import strategies as st
 from tests.synthesis.strategies import programs
 from tests.tiers import examples
 from thesis_cli.synthesis.corpus.sampling_kernels import count_completions, sample
-from thesis_cli.synthesis.language.dsl import INT, OPERATIONS, Semantics
-from thesis_cli.synthesis.language.input_ranges import input_ranges
+from thesis_cli.synthesis.language.dsl import DEFAULT, INT, OPERATIONS, Semantics
+from thesis_cli.synthesis.language.input_range_kernels import propagate
+from thesis_cli.synthesis.language.operation_kernels import bounds_of
 from thesis_cli.synthesis.language.program import Line, Program, parse
-from thesis_cli.synthesis.language.program_codes import SIGNATURES, decode
+from thesis_cli.synthesis.language.program_codes import SIGNATURES, decode, encode
 
 SEMANTICS = [Semantics(), Semantics("floor"), Semantics(low=-7, high=300, longest=3), Semantics("floor", 1, 40, 6)]
+
+
+def input_ranges(program, semantics=DEFAULT):
+    """A range for each input, within which no line leaves the range; None if one is empty."""
+    inputs = len(program.inputs)
+    least, most = np.zeros((2, inputs + len(program)), dtype=np.int64)
+    if not propagate(encode(program), inputs, semantics.longest, bounds_of(semantics), least, most):
+        return None
+    return tuple(zip(map(int, least[:inputs]), map(int, most[:inputs]), strict=True))
 
 
 def leaves_the_range(program, inputs, semantics):

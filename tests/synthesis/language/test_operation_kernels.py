@@ -11,7 +11,7 @@ from numba import njit
 
 from tests.tiers import examples
 from thesis_cli.synthesis.language.dsl import DEFAULT, INT, OPERATIONS, Operation, Semantics, Type, Value
-from thesis_cli.synthesis.language.packing import pack
+from thesis_cli.synthesis.language.packing import WIDTH, pack
 from thesis_cli.synthesis.search.depth_first import Lanes
 
 ROUNDS = examples(1080)
@@ -52,7 +52,6 @@ def columns(operation: Operation, rng: Random, semantics: Semantics, examples: i
 
 def split(pool: Lanes, examples: int) -> tuple[Lanes, Lanes]:
     """Lanes of each example, and its length."""
-    from thesis_cli.synthesis.language.lanes import WIDTH
 
     size = WIDTH * examples
     return pool[:, :size].reshape(len(pool), examples, WIDTH), pool[:, size : size + examples]

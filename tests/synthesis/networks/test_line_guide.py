@@ -10,8 +10,7 @@ from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.auto import Auto
 from thesis_cli.synthesis.guided.anytime_beam import policy_of
 from thesis_cli.synthesis.language.task import check, load_tasks
-from thesis_cli.synthesis.networks.line_guide import line_guide
-from thesis_cli.synthesis.networks.network_guide import NetworkGuide
+from thesis_cli.synthesis.networks.network_guide import NetworkGuide, line_guide
 from thesis_cli.synthesis.search.solver import Limits, LineOrder
 
 TASK = "data/tasks/mirror.json"

@@ -11,18 +11,18 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.language.dsl import BY_NAME, DEFAULT, Semantics, Value
 from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.networks import next_line
-from thesis_cli.synthesis.networks.next_line import PRUNING, NextLine, Sizes
+from thesis_cli.synthesis.networks.next_line import PRUNING, LayerSizes, NextLine
 from thesis_cli.synthesis.networks.relation_kernels import ALONE, FEATURES, LOGARITHMS, relate
 from thesis_cli.synthesis.networks.weights import config_of, save
 from thesis_cli.synthesis.search.execution import Pool, start, step
 from thesis_cli.synthesis.search.moves import moves
 
-SIZES = Sizes(pair=9, variable=8, state=7, own=6, rank=3)
+SIZES = LayerSizes(pair=9, variable=8, state=7, own=6, rank=3)
 CLOSE = {"rtol": 0, "atol": 1e-4}
 """Sums of some hundred terms in float32, in another order."""
 
 
-def arrays_of(sizes: Sizes = SIZES) -> dict[str, np.ndarray]:
+def arrays_of(sizes: LayerSizes = SIZES) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
     return {
         name: (rng.standard_normal(shape) / np.sqrt(shape[-1])).astype(np.float32)

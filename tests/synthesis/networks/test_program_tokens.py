@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from thesis_cli.synthesis.language.dsl import INT, LIST, OPERATIONS
-from thesis_cli.synthesis.networks.program_tokens import slots, table, tokens, tokens_of, typed
+from thesis_cli.synthesis.networks.program_decoder import slots, table, tokens, tokens_of, typed
 from thesis_cli.synthesis.training.corpora import held_out
 
 

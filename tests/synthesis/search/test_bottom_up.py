@@ -15,7 +15,7 @@ from tests.synthesis.search.test_depth_first import ORDERS, UNIFORM, impossible,
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES, DEFAULT, INT, LIST, OPERATIONS, Value, type_of
-from thesis_cli.synthesis.language.packing import pack
+from thesis_cli.synthesis.language.packing import WIDTH, pack
 from thesis_cli.synthesis.language.program import Program, parse
 from thesis_cli.synthesis.language.task import Example, Task, check
 from thesis_cli.synthesis.search import bottom_up
@@ -63,7 +63,6 @@ MIXED = tuple(2 + id % 3 for id in range(len(OPERATIONS)))
 def test_the_bank_holds_each_value_once_at_its_lowest_level(
     first_rows: int, costs: Sequence[int], last: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from thesis_cli.synthesis.language.lanes import WIDTH
 
     monkeypatch.setattr(bottom_up, "FIRST", first_rows)
     task = Task("bank", tuple(Example((n, xs), (7, -77)) for n, xs in [(1, (3, 1, -2)), (2, (0, 5)), (1, (4, 4, 9))]))

@@ -14,11 +14,9 @@ from tests.synthesis.test_fuzz import cases_of, random_value
 from thesis_cli.synthesis.language.dsl import BY_NAME, DEFAULT, LIST, OPERATIONS, Value
 from thesis_cli.synthesis.language.program import Line, Program, parse, run
 from thesis_cli.synthesis.language.task import Example, Task, check
-from thesis_cli.synthesis.search.bottom_up import Bank
+from thesis_cli.synthesis.search.bottom_up import Bank, Tree, program_of, shorter
 from thesis_cli.synthesis.search.depth_first import Clock
-from thesis_cli.synthesis.search.shorter import shorter
 from thesis_cli.synthesis.search.solver import Limits, Order
-from thesis_cli.synthesis.search.trees import Tree, program_of
 
 FEW = [BY_NAME[name] for name in ("REVERSE", "SORT", "MAP (+1)", "MAP (-1)", "MAP (*(-1))", "ZIPWITH MIN")]
 """Few operations, so that lines often repeat a value."""

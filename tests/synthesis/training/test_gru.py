@@ -14,11 +14,10 @@ from thesis_cli.synthesis.language.dsl import Semantics  # noqa: E402
 from thesis_cli.synthesis.networks.encoding import encode  # noqa: E402
 from thesis_cli.synthesis.networks.gru import Recurrent, lengths_of  # noqa: E402
 from thesis_cli.synthesis.networks.weights import config_of, load, save  # noqa: E402
-from thesis_cli.synthesis.training import gru  # noqa: E402
-from thesis_cli.synthesis.training.corpora import held_out  # noqa: E402
-from thesis_cli.synthesis.training.data import TrainingData  # noqa: E402
+from thesis_cli.synthesis.training import feed_forward as gru  # noqa: E402
+from thesis_cli.synthesis.training.corpora import TrainingData, held_out  # noqa: E402
 from thesis_cli.synthesis.training.feed_forward import tensors  # noqa: E402
-from thesis_cli.synthesis.training.trainer import Plan, train  # noqa: E402
+from thesis_cli.synthesis.training.trainer import TrainingPlan, train  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +27,7 @@ def trained(tmp_path_factory):
     rows = np.arange(60)
     data = TrainingData(corpus, rows, rows[:20])
     learner = gru.GruLearner(data, 0, embedding=3, units=7)
-    course = train(learner, data, Plan(32 * 20, batch=32, evaluations=2, rate=2e-2, half=False))
+    course = train(learner, data, TrainingPlan(32 * 20, batch=32, evaluations=2, rate=2e-2, half=False))
     path = tmp_path_factory.mktemp("gru") / "small.safetensors"
     config = config_of(corpus.semantics, **learner.sizes)
     save(path, learner.arrays(), learner.kind, config, {})

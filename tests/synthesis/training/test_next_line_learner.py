@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from thesis_cli.synthesis.networks.move_places import places_of
-from thesis_cli.synthesis.networks.next_line import PRUNING, NextLine, Sizes
+from thesis_cli.synthesis.networks.next_line import PRUNING, LayerSizes, NextLine, places_of
 from thesis_cli.synthesis.search.execution import start, step
 from thesis_cli.synthesis.search.moves import moves
 from thesis_cli.synthesis.training.corpora import held_out
@@ -15,12 +14,12 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 from thesis_cli.synthesis.corpus.corpus import Corpus  # noqa: E402
-from thesis_cli.synthesis.training.data import TrainingData  # noqa: E402
-from thesis_cli.synthesis.training.next_line_batches import Batch, batch_of, lines_of  # noqa: E402
+from thesis_cli.synthesis.training.corpora import TrainingData  # noqa: E402
+from thesis_cli.synthesis.training.next_line_batches import StateBatch, batch_of, lines_of  # noqa: E402
 from thesis_cli.synthesis.training.next_line_learner import NextLineLearner  # noqa: E402
-from thesis_cli.synthesis.training.trainer import Plan, train  # noqa: E402
+from thesis_cli.synthesis.training.trainer import TrainingPlan, train  # noqa: E402
 
-SIZES = Sizes(pair=24, variable=20, state=16, own=16, rank=4)
+SIZES = LayerSizes(pair=24, variable=20, state=16, own=16, rank=4)
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +30,7 @@ def programs() -> Corpus:
     return found.subset(np.concatenate(rows)[:50])
 
 
-def states_of(batch: Batch, program: int, states: int) -> list[tuple[frozenset[int], int]]:
+def states_of(batch: StateBatch, program: int, states: int) -> list[tuple[frozenset[int], int]]:
     """Variables of the states of a program, and the number of the state."""
     rows = range(program * states, (program + 1) * states)
     return [(frozenset(np.flatnonzero(batch.there[row]).tolist()), row) for row in rows]
@@ -83,7 +82,7 @@ def test_training_overfits_50_programs(programs: Corpus) -> None:
     data = TrainingData(programs, np.arange(50), np.arange(50), examples=5)
     learner = NextLineLearner(data, 0, SIZES)
     before = learner.loss(learner.batch(data.train, None)).item()
-    course = train(learner, data, Plan(50 * 60, batch=50, rate=1e-2, evaluations=4))
+    course = train(learner, data, TrainingPlan(50 * 60, batch=50, rate=1e-2, evaluations=4))
     assert course.best < 0.65 * before
     found = learner.metrics(data.train)
     assert found["top"]["3"]["20"] > found["prior"]["3"]["20"]

@@ -22,10 +22,9 @@ from thesis_cli.synthesis.networks.weights import config_of, save  # noqa: E402
 from thesis_cli.synthesis.search.execution import start, step  # noqa: E402
 from thesis_cli.synthesis.search.moves import moves  # noqa: E402
 from thesis_cli.synthesis.search.solver import Limits, Order, TokenOrder  # noqa: E402
-from thesis_cli.synthesis.training.corpora import held_out  # noqa: E402
-from thesis_cli.synthesis.training.data import TrainingData  # noqa: E402
+from thesis_cli.synthesis.training.corpora import TrainingData, held_out  # noqa: E402
 from thesis_cli.synthesis.training.program_decoder import ProgramLearner, mixed  # noqa: E402
-from thesis_cli.synthesis.training.trainer import Plan, train  # noqa: E402
+from thesis_cli.synthesis.training.trainer import TrainingPlan, train  # noqa: E402
 
 PROGRAMS = 12
 
@@ -38,7 +37,7 @@ def overfitted(tmp_path_factory):
     rows = np.arange(PROGRAMS)
     data = TrainingData(corpus, rows, rows.copy())
     learner = ProgramLearner(data, 0, embedding=10, layers=1, units=32, token=8)
-    train(learner, data, Plan(12 * 120, batch=12, evaluations=5, rate=2e-2, half=False))
+    train(learner, data, TrainingPlan(12 * 120, batch=12, evaluations=5, rate=2e-2, half=False))
     path = tmp_path_factory.mktemp("program") / "small.safetensors"
     save(path, learner.arrays(), learner.kind, config_of(corpus.semantics, **learner.sizes), {})
     with torch.no_grad():

@@ -10,15 +10,18 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.corpus.corpus import Corpus
 from thesis_cli.synthesis.networks import weights
 from thesis_cli.synthesis.networks.feed_forward import FeedForward
-from thesis_cli.synthesis.training.corpora import held_out, training_corpus
-from thesis_cli.synthesis.training.data import Stream, TrainingData
+from thesis_cli.synthesis.training.corpora import Stream, TrainingData, held_out, training_corpus
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-from thesis_cli.synthesis.training.checkpoints import Checkpoints  # noqa: E402
 from thesis_cli.synthesis.training.feed_forward import FeedForwardLearner  # noqa: E402
-from thesis_cli.synthesis.training.trainer import Course, Plan, train  # noqa: E402
+from thesis_cli.synthesis.training.trainer import (  # noqa: E402
+    Checkpoints,
+    TrainingPlan,
+    TrainingState,
+    train,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -44,14 +47,14 @@ def learner_of(data: TrainingData) -> FeedForwardLearner:
 
 def test_it_overfits_100_programs(corpus: Corpus) -> None:
     data = data_of(corpus)
-    course = train(learner_of(data), data, Plan(20_000, batch=50, rate=2e-2, half=False, evaluations=4))
+    course = train(learner_of(data), data, TrainingPlan(20_000, batch=50, rate=2e-2, half=False, evaluations=4))
     assert course.curve[0]["training"] > 5
     assert course.curve[-1]["training"] < 1.5
 
 
 @pytest.mark.parametrize("half", [False, True])
 def test_it_goes_on_from_a_checkpoint_to_the_same_weights(corpus: Corpus, tmp_path: Path, half: bool) -> None:
-    data, plan = data_of(corpus), Plan(1_200, batch=40, evaluations=5, half=half)
+    data, plan = data_of(corpus), TrainingPlan(1_200, batch=40, evaluations=5, half=half)
     whole = learner_of(data)
     course = train(whole, data, plan)
     checkpoints = Checkpoints(tmp_path / "one.checkpoint", {"seed": 3}, every=0)
@@ -62,7 +65,7 @@ def test_it_goes_on_from_a_checkpoint_to_the_same_weights(corpus: Corpus, tmp_pa
     assert without_seconds(course) == without_seconds(again)
 
 
-def train_until(step: int, data: TrainingData, plan: Plan, checkpoints: Checkpoints) -> None:
+def train_until(step: int, data: TrainingData, plan: TrainingPlan, checkpoints: Checkpoints) -> None:
     """Train until a step that is not finished."""
     done = []
 
@@ -75,7 +78,7 @@ def train_until(step: int, data: TrainingData, plan: Plan, checkpoints: Checkpoi
         train(learner_of(data), data, plan, checkpoints, tick)
 
 
-def without_seconds(course: Course) -> list[dict[str, float]]:
+def without_seconds(course: TrainingState) -> list[dict[str, float]]:
     return [{name: value for name, value in row.items() if name != "seconds"} for row in course.curve]
 
 
@@ -83,7 +86,7 @@ def test_training_stops_early_and_keeps_the_best_weights(corpus: Corpus) -> None
     rows = np.arange(len(corpus))
     data = TrainingData(corpus, rows[:30], rows[60:])  # too few to learn anything that holds for others
     learner = learner_of(data)
-    course = train(learner, data, Plan(20_000, batch=30, rate=1e-2, evaluations=40, patience=3, half=False))
+    course = train(learner, data, TrainingPlan(20_000, batch=30, rate=1e-2, evaluations=40, patience=3, half=False))
     losses = [row["validation"] for row in course.curve]
     assert course.stopped
     assert len(losses) == losses.index(min(losses)) + 4
@@ -93,7 +96,7 @@ def test_training_stops_early_and_keeps_the_best_weights(corpus: Corpus) -> None
 def test_training_that_diverges_is_one_line(corpus: Corpus) -> None:
     data = data_of(corpus)
     with pytest.raises(InputError, match="--rate"):
-        train(learner_of(data), data, Plan(150, batch=50, rate=1e36, half=False))
+        train(learner_of(data), data, TrainingPlan(150, batch=50, rate=1e36, half=False))
 
 
 def test_inference_gives_the_logits_of_training(corpus: Corpus, tmp_path: Path) -> None:
@@ -122,7 +125,7 @@ def test_checkpoints_that_cannot_be_used(
 ) -> None:
     data = data_of(corpus)
     path = tmp_path / "one.checkpoint"
-    train(learner_of(data), data, Plan(40, batch=40), Checkpoints(path, {"seed": 1}))
+    train(learner_of(data), data, TrainingPlan(40, batch=40), Checkpoints(path, {"seed": 1}))
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(InputError, match=message):
         Checkpoints(path, {"seed": 2 if message == "other settings" else 1}).load()

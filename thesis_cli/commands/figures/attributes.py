@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from thesis_cli.base.arrays import Floats
-    from thesis_cli.synthesis.language.lanes import Flags
+    from thesis_cli.base.arrays import Bools, Floats
 
 SHOWN = (
     *("(+1)", "(-1)", "(*2)", "(/2)", "(*(-1))", "(**2)", "(*3)", "(/3)", "(*4)", "(/4)"),
@@ -29,7 +28,7 @@ MOST = 60
 
 
 @presentation
-def bars_figure(probabilities: Floats, used: Flags | None, title: str) -> Figure:
+def bars_figure(probabilities: Floats, used: Bools | None, title: str) -> Figure:
     """Bars of the attributes of one task.
 
     Parameters
@@ -46,7 +45,7 @@ def bars_figure(probabilities: Floats, used: Flags | None, title: str) -> Figure
 
 
 @presentation
-def draw_bars(axes: Axes, probabilities: Floats, used: Flags | None = None) -> None:
+def draw_bars(axes: Axes, probabilities: Floats, used: Bools | None = None) -> None:
     """The bars of `bars_figure`, in axes of the caller."""
     from matplotlib.patches import Patch
 
@@ -73,7 +72,7 @@ def draw_bars(axes: Axes, probabilities: Floats, used: Flags | None = None) -> N
 
 
 @presentation
-def map_figure(names: Sequence[str], probabilities: Floats, used: Sequence[Flags | None], title: str) -> Figure:
+def map_figure(names: Sequence[str], probabilities: Floats, used: Sequence[Bools | None], title: str) -> Figure:
     """A row for each task, a column for each attribute, and dots where a known program uses it.
 
     Parameters

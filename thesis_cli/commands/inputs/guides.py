@@ -11,8 +11,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import counted
 
 if TYPE_CHECKING:
-    from thesis_cli.synthesis.networks.line_guide import LineGuide
-    from thesis_cli.synthesis.networks.network_guide import NetworkGuide
+    from thesis_cli.synthesis.networks.network_guide import LineGuide, NetworkGuide
     from thesis_cli.synthesis.search.solver import Order
 
 
@@ -24,7 +23,7 @@ def line_guide_named(name: str | Path, prior: Order) -> LineGuide | NetworkGuide
     ------
     InputError : as `guide_named`.
     """
-    from thesis_cli.synthesis.networks.line_guide import line_guide
+    from thesis_cli.synthesis.networks.network_guide import line_guide
 
     with _option(name):
         return line_guide(name, prior)

@@ -26,7 +26,7 @@ def log_prior(program: Program, order: Order) -> float:
 
 def ranked(found: Solution, order: Order) -> Solution:
     """A solution whose programs are ranked: shorter first, then by prior, then the more natural."""
-    from thesis_cli.synthesis.language.sameness import naturalness
+    from thesis_cli.synthesis.language.equivalence import naturalness
 
     def rank(place: int) -> tuple[float, ...]:
         program = found.programs[place]
@@ -98,7 +98,7 @@ def _skipped(task: BadTask) -> str:
 
 def _listing(found: Solution, limits: Limits) -> str:
     """How many programs are listed, whether there may be more, and what they are compared on."""
-    from thesis_cli.synthesis.language.sameness import PROBES
+    from thesis_cli.synthesis.language.equivalence import PROBES
 
     count = len(found.programs)
     if count == limits.count:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.parallel import Threads
-from thesis_cli.embeddings.descent import minimise
+from thesis_cli.embeddings.simplex import minimise
 from thesis_cli.privacy.embedding.features import Features
 from thesis_cli.privacy.kernels import Codes
 

@@ -13,8 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.embeddings.descent import minimise
-from thesis_cli.embeddings.simplex import simplex_weights
+from thesis_cli.embeddings.simplex import minimise, simplex_weights
 from thesis_cli.privacy.embedding.atoms import Atoms, Fit, descend
 
 ROUNDS, ATOMS = 24, 2

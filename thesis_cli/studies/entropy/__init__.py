@@ -1,1 +1,1 @@
-"""Entropy estimators, their variances and their rivals, for the experiments."""
+"""Entropy estimators, their variances and their baselines, for the experiments."""

@@ -33,7 +33,8 @@ def continuous_maxima(
     progress: Tick | None = None,
 ) -> EntropyMaxima:
     """Perturbed maxima of a continuous target, from which the estimators compute differential
-    entropies.
+    entropies. Raises InputError for too many perturbations for the memory, an order that is 0,
+    negative or NaN; or as for `a_star`; WorkFailed or NoConfiguration as for `a_star`.
 
     Parameters
     ----------
@@ -44,13 +45,7 @@ def continuous_maxima(
     seed : root of the random streams.
     highest : sup phi, if it is known. Otherwise a local search from the best of all points drawn
         finds a local maximum; only H_inf depends on it.
-    jobs, budget, progress : as for `a_star`.
-
-    Raises
-    ------
-    InputError : too many perturbations for the memory, an order that is 0, negative or NaN; or as
-        for `a_star`.
-    WorkFailed, NoConfiguration : as for `a_star`.
+    jobs, budget, progress : arguments of `a_star`.
     """
     check_orders(orders)
     if (orders == 0).any():

@@ -1,6 +1,6 @@
-r"""Errors of perturb-and-MAP estimates of Renyi entropies, and of their rivals, over repetitions.
+r"""Errors of perturb-and-MAP estimates of Renyi entropies, and of their baselines, over repetitions.
 
-Each estimator is repeated K times with M perturbations, and so are the rivals that get M exact
+Each estimator is repeated K times with M perturbations, and so are the baselines that get M exact
 samples of p. With V = var ln p and M perturbations with shared noise, the estimates of H_1 (limits
 at alpha = 1) and their variances are
 

@@ -33,7 +33,7 @@ UNKNOWN, KNOWN, BETHE = "#DDDDDD", "#AAAAAA", "#8C510A"
 """Colours of the bounds with ln Z unknown and known, and of Bethe's approximation."""
 PLUGIN = "Gumbel, shared", "plug-in"
 CONTROLLED = "Gumbel, control variate", "moments"
-"""An estimator and its rival, as the maps compare them."""
+"""An estimator and its baseline, as the maps compare them."""
 KINDS = "attractive", "mixed"
 
 
@@ -78,13 +78,13 @@ def _log_axes(ax: Axes) -> None:
     ax.minorticks_off()
 
 
-def _map(ax: Axes, frame: pd.DataFrame, name: str, rival: str, title: str) -> QuadMesh:
+def _map(ax: Axes, frame: pd.DataFrame, name: str, baseline: str, title: str) -> QuadMesh:
     """log10 of the ratio of RMSEs, models down and alphas across; grey where both are exact or one
     is absent."""
     rows = where(frame, "full rank", samples=M)
     table = rows.pivot_table(index=["model", "coupling"], columns=["estimator", "alpha"], values="rmse", sort=False)
-    table = table.reindex(columns=pd.MultiIndex.from_product([[name, rival], ORDERS]))
-    own, other = (table[n].where(table[n] > EXACT, 0).where(table[n].notna()) for n in (name, rival))
+    table = table.reindex(columns=pd.MultiIndex.from_product([[name, baseline], ORDERS]))
+    own, other = (table[n].where(table[n] > EXACT, 0).where(table[n].notna()) for n in (name, baseline))
     with np.errstate(divide="ignore"):
         ratio = np.log10(own / other)
     ax.set_facecolor("#BBBBBB")

@@ -86,7 +86,8 @@ def bound_rows(model: Tempered, tricks: Floats, count: int, seed: np.random.Seed
 def error_rows(
     model: Tempered, tricks: Floats, estimators: int, samples: int, seed: np.random.SeedSequence
 ) -> Iterator[Row]:
-    """How well each trick's bound, from M = `samples` maxima, estimates H_a; how much maxima vary.
+    """Errors of each trick's bound, from M = `samples` maxima, as an estimate of H_a; and the
+    spread of the maxima.
 
     `mse` is the mean squared error over K = `estimators` repetitions, nats^2, and `saving` is 1 - MSE
     over that of the Gumbel trick. `variance` is that of the maxima in units of the bound 4 n of Hazan

@@ -13,8 +13,8 @@ import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats
 from thesis_cli.inference.grid.grid import GridTransfer
+from thesis_cli.learning.decoding import map_images, marginal_images
 from thesis_cli.learning.grid_model import GridWeights
-from thesis_cli.learning.predict import map_images, marginal_images
 from thesis_cli.learning.settings import Settings
 from thesis_cli.learning.train import Trained, train
 from thesis_cli.models.images import add_flips
@@ -81,7 +81,7 @@ def errors(predict: Callable[[Bools], Bools], parts: dict[str, Part]) -> dict[st
 
 
 def about(weights: GridWeights) -> dict[str, float]:
-    """How many weights there are, and what share of the couplings does not attract."""
+    """Number of weights, and share of the couplings that do not attract."""
     found = couplings(weights)
     return {"parameters": weights.field.size + found.size, "not_attractive": float((found <= 0).mean())}
 
@@ -92,9 +92,9 @@ class Method:
 
     Attributes
     ----------
-    name : in tables.
+    name : name in tables.
     settings : apart from the regularisation.
-    marginals : whose pixel marginals decide, too: of perturbed maximisers, or of the Gibbs
+    marginals : source of pixel marginals that decide, too: perturbed maximisers, or the Gibbs
         distribution.
     """
 
@@ -108,7 +108,7 @@ def methods(steps: int, exact: bool) -> list[Method]:
 
     Parameters
     ----------
-    steps : of the structured SVM; the source's 10,000, and its earlier 30.
+    steps : numbers of steps of the structured SVM; the source's 10,000, and its earlier 30.
     exact : whether the grid is narrow enough for the conditional random field.
     """
     svm = {"method": "structured-svm"}

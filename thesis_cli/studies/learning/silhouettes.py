@@ -39,7 +39,7 @@ def silhouettes(
 
     Parameters
     ----------
-    variation : of pose, size and place; with 0 all images are the same.
+    variation : variation of pose, size and place; with 0 all images are the same.
     height, width : pixels; the man fills most of the height.
     """
     return np.stack([_drawn(_strokes(rng, variation), height, width) for _ in range(count)])
@@ -53,8 +53,7 @@ def digits(count: int, rng: np.random.Generator) -> Bools:
     from sklearn.datasets import load_digits
 
     images = load_digits().images
-    found: Bools = images[rng.choice(len(images), count, replace=False)] >= THRESHOLD
-    return found
+    return np.asarray(images[rng.choice(len(images), count, replace=False)] >= THRESHOLD)
 
 
 def _strokes(rng: np.random.Generator, variation: float) -> list[Stroke]:

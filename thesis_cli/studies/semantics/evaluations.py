@@ -1,4 +1,4 @@
-"""How far evaluated expressions are from their exact laws."""
+"""Distances of evaluated expressions from their exact laws."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Accuracy:
     values : values of functions and points of distributions that were computed.
     reductions : number of reductions.
     monte_carlo : root mean square error of independent values of the expression that take as many.
-    seconds : of one evaluation.
-    monte_carlo_seconds : of those independent values.
+    seconds : seconds of one evaluation.
+    monte_carlo_seconds : seconds of those independent values.
     """
 
     error: float
@@ -53,7 +53,7 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class Way:
-    """How an expression is evaluated, as in `Settings`; `repeats` runs with seeds of their own."""
+    """A way to evaluate an expression, as in `Settings`; `repeats` runs with seeds of their own."""
 
     size: int
     method: str

@@ -42,12 +42,6 @@ def cauchy(level: Floats) -> Floats:
     return np.asarray(np.tan(math.pi * (level - 0.5)))
 
 
-def triangular(level: Floats) -> Floats:
-    """Quantiles of the sum of two variables uniform on [0, 1]."""
-    below = np.minimum(level, 1 - level)
-    return np.asarray(np.where(level < 0.5, np.sqrt(2 * below), 2 - np.sqrt(2 * below)))
-
-
 def product_of_uniforms(level: Floats) -> Floats:
     """Quantiles z of the product of two variables uniform on [0, 1]: z (1 - ln z) is the level."""
     return np.asarray(np.exp(1 + lambertw(-level / math.e, k=-1).real))

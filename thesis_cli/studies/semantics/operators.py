@@ -2,14 +2,20 @@
 
 The map is bounded for few f: for the Gaussian kernel only for affine f that do not expand, for the
 Laplace kernel, whose RKHS is the Sobolev space of order 1, if the slope is bounded on both sides.
+
+The rule sum_i a_i Phi(f(x_i)) for f(e) (Scibior and Schoelkopf section 3) is also applied to infinite
+expansions of known elements, cut off after some terms: they tell what f(X) is by their points, not by
+the element that they sum to.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
+from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.embeddings.expansion import Expansion
 from thesis_cli.embeddings.kernels import Gaussian, Kernel, Laplace
@@ -39,13 +45,10 @@ def monotone(kernel: Kernel, least: float, largest: float) -> float:
     an absolute value from `least` to `largest` where X and its approximation lie; inf if it is
     unbounded.
 
-    The squared norm of g in the RKHS of the Laplace kernel is half the integral of g^2 / s + s g'^2.
-    Composed with f, the first part grows at most by 1 / least and the second at most by `largest`.
-    In the RKHS of the Gaussian kernel only affine f have a bound.
-
-    Raises
-    ------
-    InputError : not 0 <= least <= largest.
+    The squared norm of g in the RKHS of the Laplace kernel is half the integral of g^2 / s + s
+    g'^2. Composed with f, the first part grows at most by 1 / least and the second at most by
+    `largest`. In the RKHS of the Gaussian kernel only affine f have a bound. Raises InputError if
+    not 0 <= least <= largest.
     """
     if not 0 <= least <= largest:
         raise InputError(f"slopes from {least:g} to {largest:g}", "they must be at least 0, the smaller first")
@@ -76,3 +79,42 @@ def largest_ratio(kernel: Kernel, factor: float) -> float:
     """
     given = smooth(kernel) if abs(factor) <= 1 else steep(kernel)
     return kernel.norm(given.map(lambda x: factor * x)) / kernel.norm(given)
+
+
+SPACING = 0.3
+"""Distance of the points of `oscillation`."""
+
+
+def vanishing_steps(count: int) -> Expansion:
+    """First terms of Phi(1) + sum_n (Phi(1 / (n + 1)) - Phi(1 / n)), an expansion of Phi(0).
+
+    Their sum is Phi(1 / count), which tends to Phi(0) for any continuous kernel.
+    """
+    places = 1 / np.arange(1.0, count + 1)
+    points = np.concatenate([places[:1], np.column_stack([places[1:], places[:-1]]).ravel()])
+    signs = np.ones(len(points))
+    signs[2::2] = -1
+    return Expansion(points, signs)
+
+
+def positive(x: Floats) -> Floats:
+    """1 where x > 0, and 0 elsewhere."""
+    return np.asarray(x > 0, np.float64)
+
+
+def distance_from_zero(kernel: Kernel, expansion: Expansion) -> float:
+    """Distance of an expansion from Phi(0), which is Phi(f(0)) for `positive` too."""
+    return kernel.distance(expansion, Expansion(np.zeros(1)))
+
+
+def oscillation(order: int) -> Expansion:
+    """Difference of an even order of Phi at equally spaced points about `SPACING`."""
+    signs = [math.comb(order, k) * (-1.0) ** k for k in range(order + 1)]
+    points = np.asarray(SPACING * (np.arange(order + 1) - order / 2 + 1), np.float64)
+    return Expansion(points, np.array(signs, np.float64))
+
+
+def growth(kernel: Kernel, function: Callable[[Floats], Floats], order: int) -> float:
+    """Norm of the image of `oscillation` under the rule for f, over its own norm."""
+    g = oscillation(order)
+    return kernel.norm(g.map(function)) / kernel.norm(g)

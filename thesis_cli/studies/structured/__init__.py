@@ -1,1 +1,1 @@
-"""What only the experiments on structured predictors need."""
+"""Modules that only the experiments on structured predictors need."""

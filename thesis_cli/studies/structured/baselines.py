@@ -1,4 +1,4 @@
-"""Rivals of structured predictors, from scikit-learn, with the same regularisation.
+"""Baselines of structured predictors, from scikit-learn, with the same regularisation.
 
 Where Vembu et al. eq. 1 has lambda |Theta|^2 + mean loss, scikit-learn's logistic regression has
 |w|^2 / 2 + C times the sum of the losses: C = 1 / (2 lambda m) makes them one.
@@ -26,7 +26,7 @@ class Baseline:
 
     Attributes
     ----------
-    name : of the method.
+    name : name of the method.
     learn : (task, problem) -> predictions.
     """
 
@@ -124,4 +124,4 @@ BASELINES = {
     "ranking": (PAIRWISE, REGRESSION),
     "hierarchy": (REST, POWERSET),
 }
-"""Rivals for each task."""
+"""Baselines for each task."""

@@ -14,8 +14,8 @@ from thesis_cli.structured.noise import noise_names, noise_on
 from thesis_cli.structured.perturb import Scale, full_rank_maxima, structured_bound, structured_maxima
 from thesis_cli.structured.ranges import map_range
 from thesis_cli.structured.space import Space
-from thesis_cli.structured.telescoping import Plan, telescoping, uniform_average
-from thesis_cli.studies.structured.promised_work import perturbations
+from thesis_cli.structured.telescoping import TelescopingPlan, telescoping, uniform_average
+from thesis_cli.studies.structured.exact_ratios import perturbations
 
 UPPER, LOWER, EVERY = "upper, ", "lower, ", "noise on every structure"
 UNIFORM, DRAWN, COUPLED, CUT = "uniform structures", "product, draws", "product, META", "product, chains of "
@@ -26,14 +26,14 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Course:
-    """How much is measured.
+class Repetitions:
+    """Amount of measurement.
 
     Attributes
     ----------
     calls : MAP calls of each bound, and perturbations of all structures.
     runs : repetitions of each estimate.
-    epsilons : relative errors of Z that products promise; the first is that of truncated chains.
+    epsilons : relative errors of Z that products guarantee; the first is that of truncated chains.
     lengths : steps of truncated chains.
     """
 
@@ -62,28 +62,28 @@ def bound_rows(space: Space, weights: Floats, log_z: float, calls: int, seed: np
 
 
 def estimate_rows(
-    space: Space, weights: Floats, log_z: float, course: Course, seed: np.random.SeedSequence
+    space: Space, weights: Floats, log_z: float, repetitions: Repetitions, seed: np.random.SeedSequence
 ) -> Iterator[Row]:
     """Errors of repeated estimates: of perturbations of all structures, averages and products."""
     every, uniform, products = seed.spawn(3)
-    values, _ = full_rank_maxima(space, weights, course.calls, every)
-    for epsilon in course.epsilons:
+    values, _ = full_rank_maxima(space, weights, repetitions.calls, every)
+    for epsilon in repetitions.epsilons:
         count = perturbations(epsilon)
-        if course.calls >= 2 * count:
-            means = values[: course.calls // count * count].reshape(-1, count).mean(axis=1)
+        if repetitions.calls >= 2 * count:
+            means = values[: repetitions.calls // count * count].reshape(-1, count).mean(axis=1)
             yield _errors(EVERY, epsilon, count, means - log_z)
     rng = np.random.default_rng(uniform)
     for count in AVERAGES:
-        averages = [uniform_average(space, weights, count, rng).value for _ in range(course.runs)]
+        averages = [uniform_average(space, weights, count, rng).value for _ in range(repetitions.runs)]
         yield _errors(UNIFORM, None, count, np.array(averages) - log_z)
     limits = map_range(space, weights)
     samplers: dict[str, Sampler] = {DRAWN: Direct(), COUPLED: Coupled()}
-    samplers |= {f"{CUT}{steps}": Truncated(steps=steps) for steps in course.lengths}
+    samplers |= {f"{CUT}{steps}": Truncated(steps=steps) for steps in repetitions.lengths}
     for (method, sampler), child in zip(samplers.items(), products.spawn(len(samplers)), strict=True):
         rng = np.random.default_rng(child)
-        for epsilon in course.epsilons[:1] if method.startswith(CUT) else course.epsilons:
-            plan = Plan(error=epsilon)
-            found = [telescoping(space, weights, plan, sampler, rng, limits) for _ in range(course.runs)]
+        for epsilon in repetitions.epsilons[:1] if method.startswith(CUT) else repetitions.epsilons:
+            plan = TelescopingPlan(error=epsilon)
+            found = [telescoping(space, weights, plan, sampler, rng, limits) for _ in range(repetitions.runs)]
             spent = float(np.mean([one.samples if method == DRAWN else one.steps for one in found]))
             yield _errors(method, epsilon, spent, np.array([one.estimate.value for one in found]) - log_z)
 

@@ -56,8 +56,7 @@ def subtrees(parents: Sequence[int]) -> Ints:
     """All nonempty sets of nodes that are subtrees with the root, as rows of bits."""
     bits = bit_rows(np.arange(2 ** len(parents)), len(parents))
     closed = [(bits[:, node] <= bits[:, parent]) for node, parent in enumerate(parents) if parent >= 0]
-    found: Ints = bits[np.logical_and.reduce([bits[:, 0] == 1, *closed])]
-    return found
+    return np.asarray(bits[np.logical_and.reduce([bits[:, 0] == 1, *closed])])
 
 
 def ryser(matrix: Floats) -> float:

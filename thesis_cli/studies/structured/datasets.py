@@ -63,10 +63,10 @@ class Dataset:
 
     Attributes
     ----------
-    name : of the data set.
-    task : what is predicted, with the default features.
+    name : name of the data set.
+    task : task with the default features.
     inputs : shape (m, p).
-    input_names : of the columns.
+    input_names : names of the columns.
     structures : shape (m, width).
     """
 

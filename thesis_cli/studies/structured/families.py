@@ -27,18 +27,15 @@ class Needle(Hypercube):
         self.dimension, self.radius = 1, 1.0
 
     def features(self, structures: Ints) -> Floats:
-        found: Floats = np.where(structures.all(axis=1), 1.0, -1.0)[:, None]
-        return found
+        return np.asarray(np.where(structures.all(axis=1), 1.0, -1.0)[:, None])
 
     def log_partition(self, weights: Floats) -> Floats:
         theta = self.checked(weights)[:, 0]
-        found: Floats = np.logaddexp(theta, np.log(2.0**self.elements - 1) - theta)
-        return found
+        return np.asarray(np.logaddexp(theta, np.log(2.0**self.elements - 1) - theta))
 
     def mean_features(self, weights: Floats) -> Floats:
         theta = self.checked(weights)[:, :1]
-        found: Floats = np.tanh(theta - np.log(2.0**self.elements - 1) / 2)
-        return found
+        return np.asarray(np.tanh(theta - np.log(2.0**self.elements - 1) / 2))
 
     def maximise(self, weights: Floats) -> Maxima:
         theta = self.checked(weights)[:, 0]
@@ -93,8 +90,7 @@ def weights_of_length(found: Space, bound: float, direction: str, rng: np.random
     else:
         longest = np.concatenate([_longest(found.features(block)) for block in found.blocks()])
         vector = _longest(longest)[0] * (1 if direction == "aligned" else -1)
-    scaled: Floats = vector * (bound / (found.radius * np.linalg.norm(vector)))
-    return scaled
+    return np.asarray(vector * (bound / (found.radius * np.linalg.norm(vector))))
 
 
 def _longest(features: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""How far sampled gradients of ln Z deviate, beside Hoeffding's bound (Vembu et al. section 2.3)."""
+"""Deviations of sampled gradients of ln Z, beside Hoeffding's bound (Vembu et al. section 2.3)."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ LISTED = 6
 
 
 class Decisions(NamedTuple):
-    """What ln Z says of graphs; arrays of shape (graphs,).
+    """Decisions of ln Z about graphs; arrays of shape (graphs,).
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Structured predictors and their rivals on data sets: what the experiment on learning measures."""
+"""Measurements of structured predictors and of their baselines on data sets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.structured.learn import Fit, Problem, fit
-from thesis_cli.structured.online import Pace, State, fit_online
+from thesis_cli.structured.online import OnlineState, Pace, fit_online
 from thesis_cli.structured.predictor import design, standardisation
 from thesis_cli.structured.tasks import Task, feature_names
 from thesis_cli.studies.structured.baselines import BASELINES, bit_chances
@@ -163,7 +163,7 @@ def traces(problem: Problem, pace: Pace, seeds: Sequence[int]) -> Iterator[Row]:
             yield {**facts, "method": EXACT, "passes": done, "left": left(value)}
     for samples in SAMPLES:
         for number, seed in enumerate(seeds[: MOST_DRAWS[samples]]):
-            states: list[State] = []
+            states: list[OnlineState] = []
             fit_online(problem, dataclasses.replace(pace, samples=samples), seed, seen=states.append)
             for state in states:
                 if state.done in SHOWN or state.done == pace.passes:

@@ -17,12 +17,8 @@ MOST_STATES = 1000
 
 
 def all_potentials(space: Space, weights: Floats) -> Floats:
-    """Log-potentials of all structures under one weight vector, shape (size,).
-
-    Raises
-    ------
-    ModelTooLarge : there are more than 1,000.
-    """
+    """Log-potentials of all structures under one weight vector, shape (size,). Raises ModelTooLarge
+    if there are more than 1,000."""
     if space.size() > MOST_STATES:
         raise ModelTooLarge(f"{space.name} has {space.size():,} structures", f"a matrix takes {MOST_STATES:,}")
     return np.concatenate([space.scores(block, weights) for block in space.blocks()])
@@ -56,19 +52,11 @@ def worst_distance(powers: Floats, potentials: Floats) -> float:
     return float(np.abs(powers - masses / masses.sum()).sum(axis=1).max() / 2)
 
 
-def distance_at(potentials: Floats, steps: int) -> float:
-    """Total variation distance from the worst start after so many steps."""
-    return worst_distance(np.linalg.matrix_power(transition_matrix(potentials), steps), potentials)
-
-
 def mixing_time(potentials: Floats, distance: float) -> int:
     """Least t after which the distance from the worst start stays within `distance` (Definition A.2).
 
-    The distance never rises, so that t is found from the powers P^(2^k).
-
-    Raises
-    ------
-    InputError : the distance is not between 0 and 1.
+    The distance never rises, so that t is found from the powers P^(2^k). Raises InputError if the
+    distance is not between 0 and 1.
     """
     if not 0 < distance < 1:
         raise InputError(f"the distance is {distance:g}", "it must be between 0 and 1")

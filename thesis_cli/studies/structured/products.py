@@ -17,18 +17,14 @@ from thesis_cli.structured.meta import Coupled, Direct, Draws, Sampler, Truncate
 from thesis_cli.structured.ranges import PotentialRange, log_size, map_range, norm_range
 from thesis_cli.structured.schedules import Schedule, check_steps, corrected_schedule
 from thesis_cli.structured.space import Space
-from thesis_cli.structured.telescoping import Plan, sampled_ratios, telescoping, uniform_average
+from thesis_cli.structured.telescoping import TelescopingPlan, sampled_ratios, telescoping, uniform_average
 
 
 def printed_schedule(p: int, radius: float) -> Schedule:
     """The schedule as its formula is printed: l = p ceil(R |theta|), beta_j = j / q for j < l, beta_l = 1.
 
-    It passes 1 before it ends unless R |theta| is an integer, and turns back in a last step of up to
-    (p - 1) / q.
-
-    Raises
-    ------
-    InputError, ModelTooLarge : as for `corrected_schedule`.
+    It passes 1 before it ends unless R |theta| is an integer, and turns back in a last step of up
+    to (p - 1) / q. Raises InputError or ModelTooLarge as for `corrected_schedule`.
     """
     q = check_steps(p, radius)
     length = max(1, p * math.ceil(radius))
@@ -38,11 +34,8 @@ def printed_schedule(p: int, radius: float) -> Schedule:
 def listed_schedule(p: int, radius: float) -> Schedule:
     """The schedule as it is written out: 0, 1/q, 2/q, ..., p floor(R |theta|) / q, 1.
 
-    Its last step is up to p / q, so that f_l may leave exp(+-1/p).
-
-    Raises
-    ------
-    InputError, ModelTooLarge : as for `corrected_schedule`.
+    Its last step is up to p / q, so that f_l may leave exp(+-1/p). Raises InputError or
+    ModelTooLarge as for `corrected_schedule`.
     """
     q = check_steps(p, radius)
     inner = np.arange(p * math.floor(radius) + 1) / (q or 1.0)
@@ -79,7 +72,7 @@ class Runs(NamedTuple):
     Attributes
     ----------
     errors : Z^ / Z - 1 of each, shape (runs,).
-    samples, steps : of one run, on average.
+    samples, steps : mean numbers of samples and steps of a run.
     """
 
     errors: Floats
@@ -140,7 +133,7 @@ def planned(
 ) -> tuple[float, int, int]:
     """One estimate by a method of `PLANS`: ln Z^, samples, steps of chains."""
     schedule, sampler = PLANS[method]
-    plan = Plan(error=error, schedule=schedule, p=p, pilot=200)
+    plan = TelescopingPlan(error=error, schedule=schedule, p=p, pilot=200)
     found = telescoping(space, weights, plan, sampler, rng, map_range(space, weights))
     return found.estimate.value, found.samples, found.steps
 
@@ -167,7 +160,7 @@ def measured_work(
     """
     exact, size, found = float(space.log_partition(weights[None])[0]), 1000, {}
     for schedule in ("equal", "adaptive"):
-        plan = Plan(error=error, schedule=schedule)
+        plan = TelescopingPlan(error=error, schedule=schedule)
         results = [telescoping(space, weights, plan, Coupled(), rng) for _ in range(runs)]
         steps = float(np.mean([result.steps - result.pilot_steps for result in results]))
         found[f"{schedule} work"] = _work([result.estimate.value - exact for result in results], steps)

@@ -1,8 +1,11 @@
-"""Chi-square statistics of samplers of small spaces."""
+"""Subtrees as Vembu et al. section 4 count and draw them, beside all subtrees, and chi-square statistics
+of samplers of small spaces.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +14,6 @@ from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.structured.catalogue import space
 from thesis_cli.structured.partitions import Partitions
 from thesis_cli.structured.space import Space
-from thesis_cli.studies.structured.subtree_formulas import printed_coins, probabilities
 
 PARENTS = [-1, 0, 0, 1, 1, 2, 2, 0, 3]
 """A tree of 9 nodes with 70 subtrees."""
@@ -27,7 +29,7 @@ SAMPLERS: dict[str, Space] = {
 """Spaces of 60 to 203 structures, by the names of their rows."""
 
 
-class Fit(NamedTuple):
+class ChiSquare(NamedTuple):
     """A test that structures are uniform.
 
     Attributes
@@ -40,7 +42,7 @@ class Fit(NamedTuple):
     standard_error: float
 
 
-def fit(everyone: Ints, samples: Ints) -> Fit:
+def fit(everyone: Ints, samples: Ints) -> ChiSquare:
     """Compare frequencies of structures with equal ones; every sample is one of all structures."""
     base = int(max(everyone.max(), samples.max())) + 2
     powers = base ** np.arange(everyone.shape[1])
@@ -51,10 +53,10 @@ def fit(everyone: Ints, samples: Ints) -> Fit:
     expected, free = len(samples) / len(everyone), len(everyone) - 1
     statistic = float(((counts - expected) ** 2).sum() / expected)
     # the variance of the statistic under a uniform multinomial distribution
-    return Fit(statistic / free, float((2 * free * (1 - 1 / len(samples))) ** 0.5 / free))
+    return ChiSquare(statistic / free, float((2 * free * (1 - 1 / len(samples))) ** 0.5 / free))
 
 
-def fits(size: int, rng: np.random.Generator) -> Iterator[tuple[str, Fit]]:
+def fits(size: int, rng: np.random.Generator) -> Iterator[tuple[str, ChiSquare]]:
     """A test of each sampler by so many samples, and of two rules that are not uniform: the printed
     coins of subtrees, and partitions whose elements choose among blocks, and a new one, evenly.
     """
@@ -68,8 +70,7 @@ def fits(size: int, rng: np.random.Generator) -> Iterator[tuple[str, Fit]]:
 
 
 def _indices(chances: Floats, size: int, rng: np.random.Generator) -> Ints:
-    found: Ints = rng.choice(len(chances), size=size, p=chances / chances.sum())
-    return found
+    return np.asarray(rng.choice(len(chances), size=size, p=chances / chances.sum()))
 
 
 def _even_partitions(elements: int, size: int, rng: np.random.Generator) -> Ints:
@@ -77,3 +78,76 @@ def _even_partitions(elements: int, size: int, rng: np.random.Generator) -> Ints
     for element in range(1, elements):
         found[:, element] = rng.integers(0, found[:, :element].max(axis=1) + 2)
     return found
+
+
+class Prefixes(NamedTuple):
+    """Subtrees T' of a tree, taken as prefixes; arrays of shape (subtrees,).
+
+    Attributes
+    ----------
+    leaves : number of nodes of T' without children in T'.
+    containing : number of subtrees that contain T'.
+    grown : number of those among them that add nodes below the leaves of T' alone.
+    printed : prod f(v) - |L| over the leaves v, with f of equation 2.
+    """
+
+    leaves: Floats
+    containing: Floats
+    grown: Floats
+    printed: Floats
+
+
+def random_tree(nodes: int, rng: np.random.Generator) -> list[int]:
+    """Parents of a random recursive tree: each node hangs off any of the earlier ones."""
+    return [-1, *(int(rng.integers(node)) for node in range(1, nodes))]
+
+
+def printed_counts(parents: Sequence[int]) -> list[int]:
+    """f(v) = 1 + prod f(c) over the children c of each node v (equation 2); a parent has a smaller
+    number than its children.
+    """
+    products = [1] * len(parents)
+    for node in range(len(parents) - 1, 0, -1):
+        products[parents[node]] *= 1 + products[node]
+    return [1 + product for product in products]
+
+
+def prefixes(parents: Sequence[int], subtrees: Ints) -> Prefixes:
+    """Counts of the printed formula for each subtree as a prefix, and the true ones.
+
+    Parameters
+    ----------
+    parents : parent of each node, smaller than the node; -1 for node 0, the root.
+    subtrees : all subtrees as rows of bits.
+    """
+    counts = printed_counts(parents)
+    children = np.zeros_like(subtrees)
+    for node, parent in enumerate(parents[1:], 1):
+        children[:, parent] += subtrees[:, node]
+    leaf = (subtrees == 1) & (children == 0)
+    contains = (subtrees[None] >= subtrees[:, None]).all(axis=2)
+    inner = (subtrees == 1) & ~leaf  # nodes that may get no further child
+    same = np.ones_like(contains)
+    for node, parent in enumerate(parents[1:], 1):
+        same &= ~inner[:, None, parent] | (subtrees[None, :, node] == subtrees[:, None, node])
+    number = leaf.sum(axis=1)
+    printed = [math.prod(counts[v] for v in np.flatnonzero(row)) - int(row.sum()) for row in leaf]
+    return Prefixes(
+        number.astype(float),
+        contains.sum(axis=1).astype(float),
+        (contains & same).sum(axis=1).astype(float),
+        np.array(printed, dtype=float),
+    )
+
+
+def printed_coins(parents: Sequence[int]) -> Floats:
+    """Success probability f(u) / f(v) of the coin of each node u with parent v, 1 for the root."""
+    counts = printed_counts(parents)
+    return np.array([1.0] + [counts[node] / counts[parents[node]] for node in range(1, len(parents))])
+
+
+def probabilities(parents: Sequence[int], coins: Floats, subtrees: Ints) -> Floats:
+    """Probability of each subtree if a node whose parent is in is in by its own coin."""
+    bits = subtrees[:, 1:] == 1
+    offered = subtrees[:, np.array(parents[1:], dtype=np.int64)] == 1
+    return np.asarray(np.where(offered, np.where(bits, coins[1:], 1 - coins[1:]), 1.0).prod(axis=1))

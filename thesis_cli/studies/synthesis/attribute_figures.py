@@ -39,8 +39,8 @@ def numbers(axes: Axes, matrix: Floats, most: float, size: float, up: float = 0.
     Parameters
     ----------
     most : the number that has the darkest shade.
-    size : of the numbers, in points.
-    up : by which part of a cell the numbers stand above its middle.
+    size : size of the numbers, in points.
+    up : part of a cell by which the numbers stand above its middle.
     """
     axes.imshow(np.nan_to_num(matrix), cmap=COLOURS, vmin=0, vmax=most, aspect="auto", interpolation="nearest")
     axes.grid(visible=False)

@@ -1,19 +1,16 @@
-"""Which attributes a guide confuses: conditional confusion matrices (Thesis D.7)."""
+"""Conditional confusion matrices: which attributes a guide confuses (Thesis D.7)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Floats
+from thesis_cli.base.arrays import Bools, Floats
 
 Counts = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 Cell = tuple[int, int]
 """Row and column of the matrix."""
@@ -38,7 +35,7 @@ class Confusion:
     counts: Counts
 
 
-def confusion(predicted: Floats, truth: Flags) -> Confusion:
+def confusion(predicted: Floats, truth: Bools) -> Confusion:
     """The matrix of P programs.
 
     Parameters
@@ -71,12 +68,12 @@ def serial_order(found: Confusion) -> list[int]:
 
 @dataclass(frozen=True)
 class Contrast:
-    """How much likelier some false positives are than others.
+    """Difference in likelihood between some false positives and others.
 
     Attributes
     ----------
     value : mean of the cells in question.
-    average : what it is compared with.
+    average : mean that it is compared with.
     standard_error : standard error of `value - average`, by a bootstrap over programs; nan if no
         resample has programs of the cells.
     """
@@ -87,15 +84,15 @@ class Contrast:
 
 
 def contrasts(
-    predicted: Floats, truth: Flags, groups: Sequence[Sequence[Cell]], resamples: int, rng: np.random.Generator
+    predicted: Floats, truth: Bools, groups: Sequence[Sequence[Cell]], resamples: int, rng: np.random.Generator
 ) -> list[tuple[Contrast, Contrast]]:
     """Groups of cells against all false positives, and against those of the same columns.
 
     Parameters
     ----------
-    predicted, truth : as `confusion` takes them.
+    predicted, truth : arguments of `confusion`.
     groups : cells of the matrix; each cell with a program counts equally.
-    resamples : of the bootstrap.
+    resamples : resamples of the bootstrap.
     rng : draws the resamples.
 
     Returns
@@ -124,13 +121,13 @@ def contrasts(
 
 
 def row_contrasts(
-    predicted: Floats, truth: Flags, columns: Flags, resamples: int, rng: np.random.Generator
+    predicted: Floats, truth: Bools, columns: Bools, resamples: int, rng: np.random.Generator
 ) -> list[Contrast]:
     """For each row of the matrix, its mean over some columns against that over the others.
 
     Parameters
     ----------
-    predicted, truth, resamples, rng : as `contrasts` takes them.
+    predicted, truth, resamples, rng : arguments of `contrasts`.
     columns : which columns, shape (C,).
     """
     _, matrix = _resampled(predicted, truth, resamples, rng)
@@ -138,7 +135,7 @@ def row_contrasts(
     return [_contrast(_mean(rows[:, i, columns]), _mean(rows[:, i, ~columns])) for i in range(len(columns))]
 
 
-def _resampled(predicted: Floats, truth: Flags, resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def _resampled(predicted: Floats, truth: Bools, resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """How often each program counts, in the sample and then in the resamples, shape (1 + R, P), and
     the matrices, shape (1 + R, C * C)."""
     programs = len(predicted)
@@ -150,14 +147,14 @@ def _resampled(predicted: Floats, truth: Flags, resamples: int, rng: np.random.G
 
 
 def _contrast(value: Floats, average: Floats) -> Contrast:
-    """From the sample, and after it the resamples."""
+    """Contrast of the sample, with the spread of the resamples after it."""
     resampled = (value - average)[1:]
     known = resampled[np.isfinite(resampled)]
     return Contrast(float(value[0]), float(average[0]), float(known.std()) if known.size else np.nan)
 
 
 def _mean(cells: Floats) -> Floats:
-    """Of each row, over its cells that are defined."""
+    """Mean of each row over its cells that are defined."""
     known = np.isfinite(cells)
     return _ratio(np.where(known, cells, 0.0).sum(axis=1), known.sum(axis=1))
 

@@ -1,4 +1,4 @@
-"""What guidance gains, as numbers with standard errors, from the rows of `guided_searches.run`.
+"""Gains by guidance, as numbers with standard errors, from the rows of `guided_searches.run`.
 
 Standard errors are those of the choice of tasks. A search that was stopped counts with what it
 spent, or as a bound (`speedups`). Functions give None where the rows do not tell.
@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thesis_cli.base.arrays import Bools, Floats
 from thesis_cli.studies.synthesis.guided_searches import NETWORK, PRIOR
 from thesis_cli.studies.synthesis.speedups import RESAMPLES, Speedup, gain, of, speedup
-from thesis_cli.synthesis.language.lanes import Flags
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from thesis_cli.base.arrays import Floats
 
 Number = tuple[float, float]
 """A number and its standard error, which is inf where only a bound is known that decides nothing."""
@@ -71,8 +70,8 @@ def baselines(frame: pd.DataFrame, slow: str, fast: str, share: float, published
 
 
 def difference(frame: pd.DataFrame, more: str, less: str, share: float) -> Number | None:
-    """By how many orders of magnitude the network saves one search more than another that had the
-    same tasks."""
+    """Orders of magnitude by which the network saves one search more than another that had the same
+    tasks."""
     found = gain(frame, more, share), gain(frame, less, share)
     if found[0] is None or found[1] is None or found[0].relation == "<" or found[1].relation == ">":
         return None
@@ -83,8 +82,8 @@ def difference(frame: pd.DataFrame, more: str, less: str, share: float) -> Numbe
 
 
 def more_solved(frame: pd.DataFrame, search: str) -> Number | None:
-    """By what share of the tasks that were searched both ways the network solves more of them within
-    the limits."""
+    """Increase in the share of tasks solved within the limits by the network, over the tasks that
+    were searched both ways."""
     (_, before), (_, after) = (_both(frame, search, guide) for guide in (PRIOR, NETWORK))
     return _mean(after.astype(np.float64) - before.astype(np.float64)) if len(after) else None
 
@@ -132,7 +131,7 @@ def _gains(frame: pd.DataFrame, search: str) -> Floats:
     return np.where(before[1] | after[1], np.log10(before[0] / after[0]), 0.0)
 
 
-def _both(frame: pd.DataFrame, search: str, guide: str) -> tuple[Floats, Flags]:
+def _both(frame: pd.DataFrame, search: str, guide: str) -> tuple[Floats, Bools]:
     """Seconds of each task that was searched both ways, and whether it was solved."""
     rows = frame[frame.search == search]
     return of(rows[rows.groupby("task").guide.transform("nunique") == 2], search, guide)

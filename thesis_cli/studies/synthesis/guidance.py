@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thesis_cli.studies.synthesis.guided_searches import NETWORK, PRIOR, limits_of, orders, solver, tasks_of
+from thesis_cli.studies.synthesis.guided_searches import NETWORK, PRIOR, limits_of, orders, rounded, solver, tasks_of
 from thesis_cli.studies.synthesis.predictions import version
 from thesis_cli.studies.synthesis.timing import solution_of, until_found
 from thesis_cli.synthesis.language.task import Example, Task
@@ -64,7 +64,7 @@ def plan(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _available(guides: Sequence[str]) -> list[str]:
-    """Those of some guides whose weights are shipped."""
+    """Guides whose weights are shipped."""
     return [_known(guide) for guide in guides if guide != STATE or STATE_WEIGHTS in shipped()]
 
 
@@ -81,7 +81,7 @@ def run(seed: Any, search: str, guides: Sequence[str], first: int, last: int, **
     ----------
     seed : without effect, as nothing is random.
     search : name of the search, as `guided_searches.solver` takes it, or `CALL`.
-    guides : as `plan` writes them.
+    guides : guides, written as by `plan`.
     first, last : numbers of the held-out tasks.
     given : `length` T, and the limits `nodes` and `timeout` (seconds), as for `limits_of`.
 
@@ -105,7 +105,7 @@ def _calls(size: int) -> list[tuple[Any, ...]]:
         began = time.process_time()
         network.orders(tasks)
         best = min(best, time.process_time() - began)
-    return [(CALL, NETWORK, None, size, None, _rounded(best), None, None, None, "")]
+    return [(CALL, NETWORK, None, size, None, rounded(best), None, None, None, "")]
 
 
 def _searched(
@@ -125,9 +125,9 @@ def _searched(
             solution = solution_of(by, task, order, limits)
             seconds = time.process_time() - began
             answer = len(solution.program) if solution.program else None
-            found = _rounded(until_found(solution, seconds)) if answer else None
+            found = rounded(until_found(solution, seconds)) if answer else None
             what = (search, name, length, first + place, solution.nodes)
-            rows.append((*what, _rounded(seconds), found, _rounded(calls[place]), answer, solution.stopped))
+            rows.append((*what, rounded(seconds), found, rounded(calls[place]), answer, solution.stopped))
     return rows
 
 
@@ -177,7 +177,3 @@ def ratio(frame: pd.DataFrame, search: str, guide: str, length: int, rate: float
     both = plain.index.intersection(guided.index)
     found = np.log10(((guided + calls * with_call)[both] / plain[both]).to_numpy(dtype=np.float64))
     return np.where(solved[both].to_numpy(dtype=np.bool_), found, 0.0)
-
-
-def _rounded(seconds: float) -> float:
-    return float(f"{seconds:.3g}")

@@ -18,9 +18,8 @@ from thesis_cli.studies.synthesis.incidence import incidence
 from thesis_cli.synthesis.guided.guide import Guide
 from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.networks.network_guide import network_guide
-from thesis_cli.synthesis.search.depth_first import NONE, DepthFirst
+from thesis_cli.synthesis.search.depth_first import NONE, DepthFirst, SortAndAdd
 from thesis_cli.synthesis.search.solver import Limits, Order, Solution, Solver
-from thesis_cli.synthesis.search.sort_and_add import SortAndAdd
 from thesis_cli.synthesis.training.corpora import held_out
 
 if TYPE_CHECKING:
@@ -144,7 +143,7 @@ def run(
         seconds = time.process_time() - began
         answer = len(found.program) if found.program else None
         what = (search, guide, trained, length, place, found.nodes)
-        rows.append((*what, _rounded(seconds), _rounded(call), answer, found.stopped))
+        rows.append((*what, rounded(seconds), rounded(call), answer, found.stopped))
     return pd.DataFrame(rows, columns=COLUMNS).astype({"answer": "Int64"})
 
 
@@ -178,5 +177,6 @@ def until_share(
         limit = min(nodes, FACTOR * limit)
 
 
-def _rounded(seconds: float) -> float:
+def rounded(seconds: float) -> float:
+    """Seconds to three digits."""
     return float(f"{seconds:.3g}")

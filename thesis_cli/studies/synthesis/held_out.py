@@ -17,6 +17,7 @@ from thesis_cli.studies.synthesis.thesis_programs import SHOWN
 from thesis_cli.synthesis.corpus.corpus import TYPES, Corpus, join
 from thesis_cli.synthesis.corpus.corpus_maker import CorpusPlan, make_corpus
 from thesis_cli.synthesis.language.dsl import DEFAULT, MOST_INPUTS
+from thesis_cli.synthesis.language.packing import NULL
 from thesis_cli.synthesis.language.program_codes import arrangements
 from thesis_cli.synthesis.language.program_codes import encode as codes_of
 from thesis_cli.synthesis.networks.encoding import encode
@@ -25,7 +26,6 @@ from thesis_cli.synthesis.training.corpora import EXAMPLES, HELD_OUT, TESTED
 
 def shown() -> Corpus:
     """The programs of appendix D.1 and figure 5.1, with the examples of data/tasks."""
-    from thesis_cli.synthesis.language.lanes import NULL
 
     parts = []
     for each in SHOWN:

@@ -1,5 +1,5 @@
-"""How often the programs to train on use each function and lambda: the order of the baseline, which
-has no network (Thesis section 5.5.1).
+"""Shares of the programs to train on that use each function and lambda: the order of the baseline,
+which has no network (Thesis section 5.5.1).
 
 `python -m thesis_cli.studies.synthesis.incidence` writes the table that `incidence` reads: the
 share of the programs of each training corpus (`training.corpora`) that use each.
@@ -37,8 +37,8 @@ def make(lengths: Sequence[int] = tuple(TRAINED), examples: int | None = None) -
 
     Parameters
     ----------
-    examples : of each program, as for `training_corpus`; fewer take less time, and tell less often
-        that a program of several lines has no good ones.
+    examples : examples of each program, as for `training_corpus`; fewer take less time, and tell
+        less often that a program of several lines has no good ones.
     """
     columns = [training_corpus(length, examples=examples).incidence for length in lengths]
     rows = [[name, *(f"{column[place]:.5f}" for column in columns)] for place, name in enumerate(ATTRIBUTES)]

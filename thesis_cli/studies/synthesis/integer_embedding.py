@@ -1,4 +1,4 @@
-"""What a learned embedding of integers knows of them: magnitude, sign, evenness (Thesis D.3).
+"""Magnitude, sign and evenness of integers, decoded from a learned embedding (Thesis D.3).
 
 A property that cannot be decoded from the embeddings of integers that the decoder has not seen is
 not in the embedding. Parts of the integers are left out in turn, and the same decoder is applied to
@@ -23,7 +23,7 @@ NEIGHBOURS = 7
 
 @dataclass(frozen=True)
 class Decoded:
-    """How well a property is decoded.
+    """Accuracy with which a property is decoded.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ def decoded(
     of : the property, flags or numbers, shape (P,).
     decoder : `linear`, least squares on the coordinates, or `neighbours`, the mean of the nearest
         `NEIGHBOURS` points.
-    permutations : of the property, for the chance.
+    permutations : permutations of the property that give the chance.
     """
     values = of.astype(np.float64)
     columns = np.column_stack([values, *(rng.permutation(values) for _ in range(permutations))])

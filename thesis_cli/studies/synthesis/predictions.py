@@ -1,4 +1,4 @@
-"""Predictions of shipped networks for programs that are known, as experiments compare them."""
+"""Predictions of shipped networks for known programs, and standard errors of their metrics."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from thesis_cli.base.arrays import Bools, Floats
 from thesis_cli.synthesis.networks.network_guide import network_guide
 from thesis_cli.synthesis.networks.weights import card, load
+from thesis_cli.synthesis.training.metrics import report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from thesis_cli.base.arrays import Floats
     from thesis_cli.synthesis.language.task import Task
 
 
@@ -28,7 +29,7 @@ def predicted(weights: str, tasks: Sequence[Task]) -> Floats:
 
     Parameters
     ----------
-    weights : as `version` names them.
+    weights : weights, named as by `version`.
     """
     return network_guide(weights.split()[0]).probabilities(tasks)
 
@@ -38,8 +39,29 @@ def embedding(weights: str) -> tuple[npt.NDArray[np.int64], Floats]:
 
     Parameters
     ----------
-    weights : as `version` names them.
+    weights : weights, named as by `version`.
     """
     found = load(weights.split()[0])
     integers = np.arange(found.semantics.low, found.semantics.high + 1)
     return integers, found.arrays["embedding"][1:].astype(np.float64)
+
+
+RESAMPLES = 100
+
+
+def metric_errors(
+    probabilities: Floats, attributes: Bools, rng: np.random.Generator, resamples: int = RESAMPLES
+) -> tuple[float, float]:
+    """Standard errors of the loss and of the mean average precision, by the bootstrap over programs.
+
+    Parameters
+    ----------
+    probabilities, attributes : shape (P, 34).
+    """
+    found = []
+    for _ in range(resamples):
+        drawn = rng.integers(len(attributes), size=len(attributes))
+        metrics = report(probabilities[drawn], attributes[drawn])
+        found.append((metrics["loss"], metrics["mean_average_precision"]))
+    loss, precision = np.std(found, axis=0)
+    return float(loss), float(precision)

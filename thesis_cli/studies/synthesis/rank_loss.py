@@ -6,21 +6,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Floats
+from thesis_cli.base.arrays import Bools, Floats
 
-Flags = npt.NDArray[np.bool_]
 Ranks = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """What an order of C labels means for P sets of relevant labels, each of shape (P,).
+    """Losses of an order of C labels on P sets of relevant labels, each of shape (P,).
 
     Attributes
     ----------
@@ -39,7 +36,7 @@ class Ranked:
         return self.active - self.relevant
 
 
-def ranked(labels: Flags, order: Sequence[int]) -> Ranked:
+def ranked(labels: Bools, order: Sequence[int]) -> Ranked:
     """Rank loss and active sets.
 
     Parameters
@@ -73,19 +70,19 @@ class Joint:
     weights : their probabilities, shape (S,).
     """
 
-    labels: Flags
+    labels: Bools
     weights: Floats
 
     @classmethod
     def random(cls, count: int, rng: np.random.Generator, sparsity: float = 1.0) -> Joint:
-        """Of all 2^C sets, with probabilities from a Dirichlet distribution; the smaller its
-        parameter `sparsity`, the stronger the correlations."""
+        """Distribution of all 2^C sets, with probabilities from a Dirichlet distribution; the
+        smaller its parameter `sparsity`, the stronger the correlations."""
         labels = (np.arange(2**count)[:, None] >> np.arange(count)) & 1 == 1
         return cls(labels, rng.dirichlet(np.full(2**count, sparsity)))
 
     @classmethod
     def independent(cls, marginals: Floats) -> Joint:
-        """Of labels that are independent."""
+        """Distribution of independent labels."""
         count = len(marginals)
         labels = (np.arange(2**count)[:, None] >> np.arange(count)) & 1 == 1
         return cls(labels, np.where(labels, marginals, 1 - marginals).prod(axis=1))
@@ -107,13 +104,13 @@ class Joint:
 
 @dataclass(frozen=True)
 class Excess:
-    """By how much the order by marginals exceeds the best order of all, as a share of the best.
+    """Excess of the order by marginals over the best order of all, as a share of the best.
 
     Attributes
     ----------
-    loss : in the expected Rank loss.
-    power : in the expectation of L_r^T, the bound that D.5 ends with.
-    cost : in the expected total cost of Sort and add.
+    loss : excess of the expected Rank loss.
+    power : excess of the expectation of L_r^T, the bound that D.5 ends with.
+    cost : excess of the expected total cost of Sort and add.
     """
 
     loss: float

@@ -55,7 +55,7 @@ def _sizes(ax: Axes, sizes: pd.DataFrame) -> None:
 
 
 def _medians(ax: Axes, solved: pd.DataFrame, styles: Styles) -> None:
-    """By length, the seconds by which half of the tasks are solved."""
+    """Seconds by which half of the tasks are solved, by length."""
     for method, rows in solved.groupby("method", sort=False):
         colour, line = styles[str(method)]
         points = []

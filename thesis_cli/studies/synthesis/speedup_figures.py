@@ -32,8 +32,8 @@ STYLES = {PRIOR: (COLOURS[1], "--"), NETWORK: (COLOURS[0], "-")}
 
 
 def draw_table(frame: pd.DataFrame, published: Mapping[str, Sequence[Cell]], title: str) -> Figure:
-    """What must be spent on each task so that shares of the tasks are solved, with the prior and with
-    the network, and the ratio: as published, and here."""
+    """Effort on each task by which shares of the tasks are solved, with the prior and with the
+    network, and the ratio: as published, and here."""
     lines = _lines(frame, published)
     figure, ax = panels(1, 1, height=0.8 + 0.19 * len(lines))
     ax.set_axis_off()

@@ -1,4 +1,4 @@
-"""By what factor guidance shortens searches (Thesis section 5.5.1).
+"""Factors by which guidance shortens searches (Thesis section 5.5.1).
 
 A search that reached its limit cost at least what it spent. So the cost within which a share of the
 tasks is solved may be known only from below, and the factor only from one side.
@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thesis_cli.base.arrays import Floats
+from thesis_cli.base.arrays import Bools, Floats
 from thesis_cli.base.figures import nice
-from thesis_cli.studies.synthesis.guided_searches import NETWORK, PRIOR, RATE, SOURCE
-from thesis_cli.synthesis.language.lanes import Flags
+from thesis_cli.studies.synthesis.guided_searches import NETWORK, PRIOR, RATE, SOURCE, orders, tasks_of, until_share
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +23,7 @@ RESAMPLES = 1000
 
 @dataclass(frozen=True)
 class Needed:
-    """What must be spent on each task so that a share of them is solved.
+    """Effort on each task by which a share of them is solved.
 
     Attributes
     ----------
@@ -46,8 +45,8 @@ class Speedup:
 
     Attributes
     ----------
-    log10 : of the ratio, or of a bound on it.
-    standard_error : of `log10`, by the choice of tasks.
+    log10 : log10 of the ratio, or of a bound on it.
+    standard_error : standard error of `log10`, by the choice of tasks.
     relation : `=` for the ratio, `>` or `<` for a lower or an upper bound on it.
     """
 
@@ -66,12 +65,12 @@ class Speedup:
         return self.log10, self.standard_error if decides else float("inf")
 
 
-def needed(costs: Floats, solved: Flags, share: float) -> Needed:
+def needed(costs: Floats, solved: Bools, share: float) -> Needed:
     """Bounds on the least cost by which a share of the tasks is solved.
 
     Parameters
     ----------
-    costs : of each task; of one that was not solved, what was spent on it.
+    costs : cost of each task; of one that was not solved, the cost spent on it.
     solved : whether each task was.
     share : above 0, up to 1.
     """
@@ -79,14 +78,14 @@ def needed(costs: Floats, solved: Flags, share: float) -> Needed:
     return Needed(float(low), float(high))
 
 
-def _bounds(costs: Floats, solved: Flags, share: float) -> tuple[Floats, Floats]:
+def _bounds(costs: Floats, solved: Bools, share: float) -> tuple[Floats, Floats]:
     """The bounds of `needed` for each row of tasks, of any shape (..., tasks)."""
     low = _quantile(costs, share)
     return low, low if solved.all() else _quantile(np.where(solved, costs, np.inf), share)
 
 
 def speedup(
-    slow: Floats, slow_solved: Flags, fast: Floats, fast_solved: Flags, share: float, resamples: int = RESAMPLES
+    slow: Floats, slow_solved: Bools, fast: Floats, fast_solved: Bools, share: float, resamples: int = RESAMPLES
 ) -> Speedup | None:
     """Ratio of the costs by which two searches solve a share of the same tasks.
 
@@ -129,14 +128,14 @@ def costs(rows: pd.DataFrame, search: str) -> Floats:
     return np.asarray(found, dtype=np.float64)
 
 
-def of(frame: pd.DataFrame, search: str, guide: str) -> tuple[Floats, Flags]:
+def of(frame: pd.DataFrame, search: str, guide: str) -> tuple[Floats, Bools]:
     """Seconds of a search for each task, and whether it was solved, by number of the task."""
     rows = frame[(frame.search == search) & (frame.guide == guide)].sort_values("task")
     return costs(rows, search), np.asarray(rows.answer.notna())
 
 
 def gain(frame: pd.DataFrame, search: str, share: float) -> Speedup | None:
-    """What the network saves a search on the tasks that were searched both ways, by the rows of
+    """Speedup by the network on the tasks that were searched both ways, from the rows of
     `guided_searches.run`; None if they do not tell."""
     rows = frame[frame.search == search]
     both = rows[rows.groupby("task").guide.transform("nunique") == 2]
@@ -145,3 +144,36 @@ def gain(frame: pd.DataFrame, search: str, share: float) -> Speedup | None:
 
 def _quantile(costs: Floats, share: float) -> Floats:
     return np.asarray(np.quantile(costs, share, axis=-1, method="inverted_cdf"))
+
+
+def needed_for_share(search: str, trained: int, length: int, count: int, share: float, nodes: int) -> dict[str, Any]:
+    """Programs that a search examines for each task until it has solved a share of them, with the
+    prior and with the network of one training corpus.
+
+    Parameters
+    ----------
+    search : name of a depth-first search, as `guided_searches.solver` takes it.
+    trained : length T of the programs of the training corpus.
+    length : T of the tasks.
+    count : held-out tasks.
+    nodes : programs of a task after which the search stops.
+
+    Returns
+    -------
+    Values by column: the parameters, the programs needed (`exact`: 1, or 0 for a lower bound), and
+    the speedup with its relation, `?` if neither search solves the share.
+    """
+    tasks = tasks_of(length, 0, count - 1)
+    row: dict[str, Any] = {"search": search, "trained": trained, "length": length, "tasks": len(tasks)}
+    found = []
+    for guide in (PRIOR, NETWORK):
+        given, _ = orders(guide, f"lines-{trained}", trained, tasks)
+        solutions = until_share(search, given, tasks, length, share, nodes)
+        costs = np.array([float(solution.nodes) for solution in solutions])
+        solved = np.array([bool(solution.program) for solution in solutions])
+        limit = needed(costs, solved, share)
+        row |= {guide: int(limit.low), f"{guide}_exact": int(limit.exact)}
+        found.append((costs, solved))
+    gained = speedup(*found[0], *found[1], share)
+    log10, error, relation = (gained.log10, gained.standard_error, gained.relation) if gained else (np.nan, np.nan, "?")
+    return {**row, "relation": relation, "log10": log10, "standard_error": error}

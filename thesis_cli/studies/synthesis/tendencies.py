@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thesis_cli.studies.synthesis.confusion import FEW, Cell, Flags, confusion, contrasts, row_contrasts
+from thesis_cli.base.arrays import Bools, Floats
+from thesis_cli.studies.synthesis.confusion import FEW, Cell, confusion, contrasts, row_contrasts
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from thesis_cli.base.arrays import Floats
 
 COMMON = "FILTER", "(>0)", "(<0)", "(%2==1)", "(%2==0)", "MIN", "MAX", "(+)", "(-)", "ZIPWITH"
 """Attributes that D.7 says are predicted more often, whatever the program."""
@@ -78,8 +78,8 @@ EVERY_ROW = (
 
 
 def least_common(frame: pd.DataFrame) -> tuple[float, float] | None:
-    """By how much the common columns of a row exceed the others, and its standard error, in the row
-    of at least `FEW` programs where this is the least sure; from the rows of `tendencies`."""
+    """Excess of the common columns of a row over the others, and its standard error, in the row of
+    at least `FEW` programs where this is the least sure; from the rows of `tendencies`."""
     rows = frame[(frame.part == "row") & (frame["count"] >= FEW) & (frame.standard_error > 0)]
     gaps = (rows.value - rows.average).to_numpy()
     errors = rows.standard_error.to_numpy()
@@ -89,7 +89,7 @@ def least_common(frame: pd.DataFrame) -> tuple[float, float] | None:
     return float(gaps[least]), float(errors[least])
 
 
-def tendencies(predicted: Floats, truth: Flags, resamples: int, rng: np.random.Generator) -> pd.DataFrame:
+def tendencies(predicted: Floats, truth: Bools, resamples: int, rng: np.random.Generator) -> pd.DataFrame:
     """The matrix, a row for each cell (`part` is cell), and its tendencies (`part` is group).
 
     A cell has its attributes in `row` and `column`, the average false-positive probability in

@@ -29,9 +29,9 @@ class Shown:
 
     Attributes
     ----------
-    name : of its task.
+    name : name of its task.
     where : its place in the thesis.
-    about : what it computes, in words.
+    about : description of what it computes.
     printed : its listing there; None where it is lost.
     draw : random inputs of a size that suits the story; some may leave the range.
     example : the example there; None where it is lost.

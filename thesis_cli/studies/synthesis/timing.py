@@ -1,4 +1,4 @@
-"""How fast searches are: programs a second, and seconds until tasks are solved.
+"""Speed of searches: programs a second, and seconds until tasks are solved.
 
 All seconds are processor time, which other programs hardly change. They end no search: that is done by
 a number of programs, so that the same tasks are solved on every machine.
@@ -14,9 +14,8 @@ import numpy as np
 
 from thesis_cli.synthesis.language.dsl import DEFAULT, INT, Type, Value
 from thesis_cli.synthesis.language.task import Example, Task
-from thesis_cli.synthesis.search.depth_first import DepthFirst, Examination, prepare
+from thesis_cli.synthesis.search.depth_first import DepthFirst, Examination, SortAndAdd, prepare
 from thesis_cli.synthesis.search.solver import Limits, Order, Solution, Solver
-from thesis_cli.synthesis.search.sort_and_add import SortAndAdd
 from thesis_cli.synthesis.search.spaces import EVERY, NONE
 from thesis_cli.synthesis.solvers import SOLVERS as REGISTERED
 
@@ -73,13 +72,8 @@ def solver(name: str) -> Solver:
 
 
 def solution_of(solver: Solver, task: Task, order: Order, limits: Limits) -> Solution:
-    """The solution of a solver.
-
-    Raises
-    ------
-    KeyboardInterrupt : the user has stopped the search. A solver returns what it has by then, which is
-        no result of an experiment.
-    """
+    """The solution of a solver. Raises KeyboardInterrupt if the user has stopped the search. A
+    solver returns what it has by then, which is no result of an experiment."""
     found = solver.solve(task, order, limits)
     if found.stopped == "interrupted":
         raise KeyboardInterrupt
@@ -99,7 +93,7 @@ def until_found(solution: Solution, seconds: float) -> float:
 
     Parameters
     ----------
-    solution : what the solver found.
+    solution : solution that the solver found.
     seconds : processor seconds of the search, of which the first program took the same share as of
         the wall-clock ones.
     """
@@ -114,7 +108,7 @@ def time_limits(seconds: Sequence[float], shares: Sequence[float] = SHARES) -> l
 
     Parameters
     ----------
-    seconds : of each task; inf for one that was not solved.
+    seconds : seconds of each task; inf for one that was not solved.
     """
     return [float(x) for x in np.quantile(seconds, shares, method="inverted_cdf")]
 

@@ -44,14 +44,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.synthesis.corpus.behaviours import ENUMERATED, Behaviours, completions, new_among
 from thesis_cli.synthesis.language.dsl import INT, OPERATIONS
 from thesis_cli.synthesis.language.program_codes import operation_of
 
 if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Floats, Ints
     from thesis_cli.synthesis.corpus.sampling_kernels import Completions
-    from thesis_cli.synthesis.language.lanes import Flags
     from thesis_cli.synthesis.language.program_codes import Codes
 
 Feature = Literal["output-type", "function", "length"]
@@ -69,7 +68,7 @@ def _ones() -> Ints:
     return np.ones(len(OPERATIONS), dtype=np.int64)
 
 
-class Batch(NamedTuple):
+class TimedBatch(NamedTuple):
     """Distinct programs in the order of their times.
 
     Attributes
@@ -88,7 +87,8 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """How likely the programs of one length are on given inputs; the module defines a, b, u and v.
+    """Probabilities of the programs of one length on given inputs; the module defines a, b, u and
+    v.
 
     Attributes
     ----------
@@ -96,11 +96,11 @@ class Proposal:
     kinds : whether an input is a number, shape (inputs,).
     outputs : u, for lists and for numbers.
     operations : v, shape (operations,).
-    a, b : of the rates.
+    a, b : parameters of the rates.
     """
 
     length: int
-    kinds: Flags
+    kinds: Bools
     outputs: tuple[int, int] = (1, 1)
     operations: Ints = field(default_factory=_ones)
     a: float = 1.0
@@ -140,7 +140,7 @@ class Proposal:
         return rng.permutation(codes)
 
 
-def total(completions: Completions, length: int, kinds: Flags) -> float:
+def total(completions: Completions, length: int, kinds: Bools) -> float:
     """Total weight of all programs of a length."""
     numbers = int(kinds.sum())
     lists = len(kinds) - numbers
@@ -149,7 +149,7 @@ def total(completions: Completions, length: int, kinds: Flags) -> float:
 
 def batches(
     proposal: Proposal, behaviours: Behaviours, rng: np.random.Generator, batch: int, exhaustive: bool = False
-) -> Iterator[Batch]:
+) -> Iterator[TimedBatch]:
     """Distinct programs in the order of their times; otherwise as `behaviours.distinct`."""
     length = proposal.length
     if length <= ENUMERATED:
@@ -162,14 +162,14 @@ def batches(
         ends = np.append(times[order], np.inf)
         for start in range(0, len(codes), batch):
             rows = order[start : start + batch]
-            yield Batch(codes[rows], rates[rows], times[rows], ends[start + len(rows)])
+            yield TimedBatch(codes[rows], rates[rows], times[rows], ends[start + len(rows)])
         return
     count = total(completions(), length, proposal.kinds)
     drawn = 0
     for codes in new_among(lambda: proposal.draw(batch, rng), behaviours, exhaustive):
         times = drawn + batch * np.arange(1, len(codes) + 1) / (len(codes) + 1)
         drawn += batch
-        yield Batch(codes, proposal.rates(codes), times / count, drawn / count)
+        yield TimedBatch(codes, proposal.rates(codes), times / count, drawn / count)
 
 
 def weights_of(rates: Floats, time: float) -> Floats:

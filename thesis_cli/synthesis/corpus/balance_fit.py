@@ -68,9 +68,9 @@ def _fitted(before: Proposal, features: Collection[Feature], codes: Codes, weigh
     Parameters
     ----------
     before : proposal to start from.
-    features : what is balanced.
+    features : features that are balanced.
     codes : lines of the programs, shape (P, T).
-    weights : of the programs, shape (P,): shares by weight are those of uniform programs.
+    weights : weights of the programs, shape (P,): shares by weight are those of uniform programs.
     step : most that a logarithm changes by.
     """
     ids = operation_of(codes)

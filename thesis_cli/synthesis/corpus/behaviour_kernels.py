@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from thesis_cli.base.arrays import Ints, Words
+from thesis_cli.base.arrays import Bools, Ints, Words
 from thesis_cli.base.compiled import ONE, ZERO, helper, kernel
 from thesis_cli.synthesis.corpus.key_table_kernels import LENGTH, enter, place_of, shorten
 from thesis_cli.synthesis.corpus.sampling_kernels import mix
 from thesis_cli.synthesis.language.dsl import WIDEST
 from thesis_cli.synthesis.language.input_range_kernels import arguments_in, code_in, operation_in
-from thesis_cli.synthesis.language.lanes import NULL, WIDTH, Flags, Lanes
 from thesis_cli.synthesis.language.operation_kernels import COMMUTES, GIVES_INT, INT_LIST, LIST, TAKES, Bounds, apply
+from thesis_cli.synthesis.language.packing import NULL, WIDTH, Lanes
+from thesis_cli.synthesis.language.program_codes import Codes
 
 if TYPE_CHECKING:
     from thesis_cli.synthesis.language.program_codes import Codes
@@ -126,7 +127,7 @@ def _list_lines(state, number, depth):
 
 
 @kernel()
-def enter_inputs(words: Words, kinds: Flags, table: Words, marks: Words) -> int:
+def enter_inputs(words: Words, kinds: Bools, table: Words, marks: Words) -> int:
     """Mark the inputs, of which `words` has the probes, and enter them as programs of no line;
     entries in use."""
     keys = 0
@@ -137,8 +138,8 @@ def enter_inputs(words: Words, kinds: Flags, table: Words, marks: Words) -> int:
     return keys
 
 
-class Room(NamedTuple):
-    """Where the variables of a program stand.
+class ProbeRoom(NamedTuple):
+    """Memory for the variables of a program.
 
     Attributes
     ----------
@@ -151,13 +152,13 @@ class Room(NamedTuple):
 
     pool: Lanes
     words: Words
-    kinds: Flags
+    kinds: Bools
     marks: Words
     bounds: Bounds
 
 
-class State(NamedTuple):
-    """How far the enumeration has come; all is updated.
+class EnumerationState(NamedTuple):
+    """Position of the enumeration; all is updated.
 
     Attributes
     ----------
@@ -177,7 +178,7 @@ class State(NamedTuple):
 
 @kernel()
 def enumerate_behaviours(
-    room: Room, state: State, table: Words, keys: int, found: Codes, budget: int, add: bool
+    room: ProbeRoom, state: EnumerationState, table: Words, keys: int, found: Codes, budget: int, add: bool
 ) -> int:
     """Enter the behaviours of all programs of one length T without unused lines; go on from the
     last call.
@@ -188,7 +189,7 @@ def enumerate_behaviours(
 
     Parameters
     ----------
-    room, state : where values stand, and how far the enumeration has come.
+    room, state : values, and the position of the enumeration.
     table : hashes of behaviours (`key_table_kernels`); updated.
     keys : entries of the table in use.
     found : lines of the first program of each new behaviour that uses all inputs, shape (., T);
@@ -279,7 +280,7 @@ def _serving(codes, inputs, line):
 
 
 @kernel()
-def select(rooms: Room, table: Words, fresh: bool, codes: Codes, hashes: Words, good: Flags) -> int:
+def select(rooms: ProbeRoom, table: Words, fresh: bool, codes: Codes, hashes: Words, good: Bools) -> int:
     """Find the programs worth having, as `Behaviours.select` defines them.
 
     Parameters
@@ -287,7 +288,8 @@ def select(rooms: Room, table: Words, fresh: bool, codes: Codes, hashes: Words, 
     rooms : several at once, in pools of shape (1 + inputs, inputs + T, `row_size(PROBES)`): with
         the probes as they are and, for each input, with the values of that input moved on by one
         probe. Kinds are those of inputs.
-    table : of behaviours, which takes 2 more for each program; updated if the programs are fresh.
+    table : table of behaviours, which takes 2 more for each program; updated if the programs are
+        fresh.
     fresh : whether behaviours are to be new to the table.
     codes : lines, shape (P, T).
     hashes : both of the behaviour, shape (P, 2); written.

@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thesis_cli.base.arrays import Bools, Ints, Words
 from thesis_cli.synthesis.corpus.exact_behaviours import ExactBehaviours
 from thesis_cli.synthesis.language.dsl import INT, OPERATIONS, Semantics, Type, Value
-from thesis_cli.synthesis.language.packing import pack
+from thesis_cli.synthesis.language.packing import Lanes, pack
 from thesis_cli.synthesis.language.program_codes import MOST_LINES, Signature
 
 if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Bools, Ints, Words
     from thesis_cli.synthesis.corpus.sampling_kernels import Completions
-    from thesis_cli.synthesis.language.lanes import Flags, Lanes
     from thesis_cli.synthesis.language.program_codes import Codes
 
 
@@ -31,7 +30,7 @@ class KeyTable:
     Attributes
     ----------
     words : the table, as `key_table_kernels` describes it.
-    entries : in use.
+    entries : number of entries in use.
     """
 
     def __init__(self) -> None:
@@ -122,7 +121,7 @@ class Behaviours:
     Parameters
     ----------
     inputs : their types.
-    semantics : of the language.
+    semantics : range of numbers, length of lists, and rounding.
 
     Attributes
     ----------
@@ -135,7 +134,7 @@ class Behaviours:
         from thesis_cli.synthesis.language.operation_kernels import bounds_of
 
         self.inputs = inputs
-        self.kinds: Flags = np.array([kind is INT for kind in inputs])
+        self.kinds: Bools = np.array([kind is INT for kind in inputs])
         self._columns = probes(inputs, semantics)
         self._bounds = bounds_of(semantics)
         self._exact = ExactBehaviours(inputs, semantics, self._columns)
@@ -173,14 +172,14 @@ class Behaviours:
 
     def _search(self, length: int, add: bool) -> tuple[Codes, int]:
         """Examine all programs of a length: the new ones, and the number of all."""
-        from thesis_cli.synthesis.corpus.behaviour_kernels import Room, State, enumerate_behaviours
+        from thesis_cli.synthesis.corpus.behaviour_kernels import EnumerationState, ProbeRoom, enumerate_behaviours
 
         pool, words, marks = self._room(length)
         variables = len(pool)
         kinds = np.zeros(variables, dtype=np.bool_)
         kinds[: len(self.inputs)] = self.kinds
-        room = Room(pool, words, kinds, marks, self._bounds)
-        state = State(
+        room = ProbeRoom(pool, words, kinds, marks, self._bounds)
+        state = EnumerationState(
             counts=np.zeros(3, dtype=np.int64),
             cursor=np.zeros(length, np.int64),
             sizes=np.full(length, -1),
@@ -206,7 +205,7 @@ class Behaviours:
 
         Parameters
         ----------
-        codes : of programs of one length.
+        codes : codes of programs of one length.
         fresh : whether the behaviour must also be new: the program does not do what one of up to
             `ENUMERATED` lines does, nor what an earlier one of this call or of another one does, on
             inputs in any order. All behaviours count as known from then on.
@@ -219,7 +218,7 @@ class Behaviours:
             good &= self._exactly_new(keys, codes.shape[1])
         return codes[good], hashes[good]
 
-    def _exactly_new(self, keys: Words, length: int) -> Flags:
+    def _exactly_new(self, keys: Words, length: int) -> Bools:
         """Whether programs have exact keys, shape (P, 2), that no program above or before has."""
         if not self._exact_table.entries:
             for shorter in range(1, len(self._found) + 1):
@@ -246,7 +245,7 @@ class Behaviours:
             self._found_keys[length] = self._exact.keys(self._found[length - 1])
         return self._found_keys[length]
 
-    def _allowed(self, keys: Words) -> Flags:
+    def _allowed(self, keys: Words) -> Bools:
         """Whether exact keys, shape (P, 2), are not excluded."""
         if not len(self._excluded):
             return np.ones(len(keys), dtype=np.bool_)
@@ -254,14 +253,14 @@ class Behaviours:
         return np.asarray((self._excluded[places] != keys).all(axis=1), dtype=np.bool_)
 
     def exclude(self, codes: Codes) -> None:
-        """From now on, select no program that does what one of these does, on inputs in any order;
+        """Select no program from now on that does what one of these does, on inputs in any order;
         codes of shape (P, T)."""
         self._excluded = np.union1d(self._excluded, self._exact.keys(codes))
 
-    def _judge(self, codes: Codes, fresh: bool) -> tuple[Flags, Words]:
+    def _judge(self, codes: Codes, fresh: bool) -> tuple[Bools, Words]:
         """Whether programs are worth having, exclusion apart; hashes of their behaviour, shape (P,
         2)."""
-        from thesis_cli.synthesis.corpus.behaviour_kernels import Room, select
+        from thesis_cli.synthesis.corpus.behaviour_kernels import ProbeRoom, select
 
         pool, _, marks = self._room(codes.shape[1])
         pools = np.stack([pool] * (1 + len(self.inputs)))
@@ -270,7 +269,7 @@ class Behaviours:
         self._table.make_room(2 * len(codes))
         hashes = np.zeros((len(codes), 2), dtype=np.uint64)
         good = np.zeros(len(codes), dtype=np.bool_)
-        rooms = Room(pools, pools.view(np.uint64), self.kinds, marks, self._bounds)
+        rooms = ProbeRoom(pools, pools.view(np.uint64), self.kinds, marks, self._bounds)
         self._table.entries += select(rooms, self._table.words, fresh, codes, hashes, good)
         return good, hashes
 

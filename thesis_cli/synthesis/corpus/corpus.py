@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from thesis_cli.base.arrays import Bools, Floats
 from thesis_cli.base.chained import Chained
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES, INT, LIST, MOST_INPUTS, OPERATIONS, Semantics, Type, Value
+from thesis_cli.synthesis.language.packing import NULL, Lanes
 from thesis_cli.synthesis.language.program import Program
 from thesis_cli.synthesis.language.program_codes import decode, operation_of
 from thesis_cli.synthesis.language.task import Example, Task
 
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Floats
-    from thesis_cli.synthesis.language.lanes import Flags, Lanes
     from thesis_cli.synthesis.language.program_codes import Codes
 
 Types = npt.NDArray[np.int8]
@@ -49,22 +50,22 @@ class Corpus:
     Attributes
     ----------
     codes : lines of the programs (`program_codes`), -1 after the last, shape (P, T), int32.
-    types : of the inputs, then of the output, as places in `TYPES`, shape (P, 4), int8.
+    types : types of the inputs, then of the output, as places in `TYPES`, shape (P, 4), int8.
     numbers : values of the inputs, then of the output, padded with NULL = -32768 at the end, shape
         (P, M, 4, L), int16. A number is a list of length 1. Those of a corpus that was read from a
         folder are mapped into memory; they are indexed as an array, and only what is asked for is
         read.
     test : whether a program is for testing, shape (P,).
-    semantics : of the language.
+    semantics : range of numbers, length of lists, and rounding.
     made : numbers of programs by length: those `looked_at`, and the `distinct` ones among them.
-    weights : of the programs, shape (P,): shares by weight estimate those of programs drawn
+    weights : weight of each program, shape (P,): shares by weight estimate those of programs drawn
         uniformly (`balance`). One number stands for equal weights.
     """
 
     codes: Codes
     types: Types
     numbers: Lanes | Chained
-    test: Flags
+    test: Bools
     semantics: Semantics
     made: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     weights: Floats = field(default_factory=partial(np.ones, 1))
@@ -81,10 +82,10 @@ class Corpus:
         return np.asarray(np.count_nonzero(self.codes >= 0, axis=1))
 
     @cached_property
-    def attributes(self) -> Flags:
-        """Which of the 34 functions and lambdas (`dsl.ATTRIBUTES`) a program uses, shape (P,
+    def attributes(self) -> Bools:
+        """Whether a program uses each of the 34 functions and lambdas (`dsl.ATTRIBUTES`), shape (P,
         34)."""
-        found: Flags = np.zeros((len(self), len(ATTRIBUTES)), dtype=np.bool_)
+        found: Bools = np.zeros((len(self), len(ATTRIBUTES)), dtype=np.bool_)
         for column in self.codes.T:
             found |= _ATTRIBUTES[operation_of(column)]
         return found
@@ -133,7 +134,7 @@ class Corpus:
         """All tasks with their programs, in order."""
         return [Labelled(self.task(row), self.program(row)) for row in range(len(self))]
 
-    def subset(self, rows: Flags | npt.NDArray[np.int64] | slice) -> Corpus:
+    def subset(self, rows: Bools | npt.NDArray[np.int64] | slice) -> Corpus:
         """Some of the programs, in the order of `rows`."""
         return Corpus(
             self.codes[rows],
@@ -160,7 +161,6 @@ class Corpus:
 
 
 def _value(kind: Type, numbers: list[int]) -> Value:
-    from thesis_cli.synthesis.language.lanes import NULL
 
     return numbers[0] if kind is INT else tuple(x for x in numbers if x != NULL)
 

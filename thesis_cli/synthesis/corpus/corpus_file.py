@@ -16,6 +16,7 @@ from thesis_cli.base.npy import arrays_of
 from thesis_cli.synthesis.corpus.corpus import TYPES, Corpus
 from thesis_cli.synthesis.corpus.corpus_shards import load_shards
 from thesis_cli.synthesis.language.dsl import MOST_INPUTS, OPERATIONS, Semantics
+from thesis_cli.synthesis.language.packing import NULL
 from thesis_cli.synthesis.language.program_codes import arguments_of, code_of, operation_of
 
 FORMAT = "thesis-cli corpus 1"
@@ -35,12 +36,8 @@ _REMEDY = "give a file that thesis-cli make-corpus has written"
 
 def write_tasks(corpus: Corpus, path: Path) -> None:
     """Write the tasks as JSON Lines, which `load_tasks` reads: a task a line, with its program,
-    whether it is for testing and, if weights differ, its weight.
-
-    Raises
-    ------
-    OSError : naming the file that could not be written; what was there before is still there.
-    """
+    whether it is for testing and, if weights differ, its weight. Raises OSError naming the file
+    that could not be written; what was there before is still there."""
     with atomic(path) as file:
         row, weighted = 0, bool((corpus.weights != 1).any())
         for shard in corpus.shards():
@@ -57,12 +54,8 @@ def write_tasks(corpus: Corpus, path: Path) -> None:
 
 def load_corpus(path: str | Path) -> Corpus:
     """Read a corpus: a folder, whose examples are mapped into memory, or an NPZ file of format 1.
-
-    Raises
-    ------
-    InputError : no such file or folder, one of another kind, a damaged one, or a folder whose corpus
-        is not complete.
-    """
+    Raises InputError for no such file or folder, one of another kind, a damaged one, or a folder
+    whose corpus is not complete."""
     if Path(path).is_dir():
         return load_shards(Path(path))
     try:
@@ -88,13 +81,8 @@ def _corpus(
     numbers: npt.NDArray[np.int16],
     test: npt.NDArray[np.bool_],
 ) -> Corpus:
-    """The corpus that is stored in the members of a file.
-
-    Raises
-    ------
-    InputError : they do not fit each other.
-    """
-    from thesis_cli.synthesis.language.lanes import NULL
+    """The corpus that is stored in the members of a file. Raises InputError if they do not fit each
+    other."""
 
     if not isinstance(about, dict) or about.pop("format", None) != FORMAT:
         raise InputError(f"it is not a {FORMAT}", _REMEDY)

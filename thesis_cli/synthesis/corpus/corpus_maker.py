@@ -11,7 +11,7 @@ The M examples of a program have different inputs. An input list has 1 to L numb
 lists are as long as the first. Numbers in lists are drawn from -b to b, or in a quarter of the
 examples from 0 to b, where b is the larger of two powers of 2 from 2 to 256. Inputs with which the
 program leaves the range or gives NULL are drawn again; after some attempts they are drawn from
-ranges that were propagated backward through the program (`input_ranges`). In three quarters of the
+ranges that were propagated backward through the program (`input_range_kernels`). In three quarters of the
 examples, an input that is a number lies between 0 and the length of a list, because functions use
 numbers only as places. Repeated outputs are avoided as long as attempts are left. A program is left
 out if all its outputs are the same, or the same as an input; a plan may ask for more different
@@ -30,14 +30,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thesis_cli.base.arrays import Bools, Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.parallel import Threads
 from thesis_cli.base.progress import Tick
-from thesis_cli.synthesis.corpus.balance import Batch, Feature, batches, weights_of
+from thesis_cli.synthesis.corpus.balance import Feature, TimedBatch, batches, weights_of
 from thesis_cli.synthesis.corpus.balance_fit import proposal
 from thesis_cli.synthesis.corpus.behaviours import ENUMERATED, Behaviours, distinct, enumerated
 from thesis_cli.synthesis.corpus.corpus import TYPES, Corpus, Labelled, join
 from thesis_cli.synthesis.language.dsl import DEFAULT, MOST_INPUTS, OPERATIONS, Semantics
+from thesis_cli.synthesis.language.packing import NULL, WIDTH
 from thesis_cli.synthesis.language.program import Program
 from thesis_cli.synthesis.language.program_codes import (
     MOST_LINES,
@@ -50,8 +52,7 @@ from thesis_cli.synthesis.language.program_codes import (
 
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Floats
-    from thesis_cli.synthesis.corpus.sampling_kernels import Limits
-    from thesis_cli.synthesis.language.lanes import Flags
+    from thesis_cli.synthesis.corpus.sampling_kernels import ExampleLimits
     from thesis_cli.synthesis.language.program_codes import Codes
 
 PART = 2**16
@@ -62,7 +63,8 @@ _OUTPUTS = np.array([TYPES.index(o.output) for o in OPERATIONS], dtype=np.int8)
 
 @dataclass(frozen=True)
 class CorpusPlan:
-    """What a corpus has.
+    """What a corpus has. Raises InputError if a number is out of bounds, lists are too long, or the
+    length is balanced but there is only one.
 
     Attributes
     ----------
@@ -75,14 +77,10 @@ class CorpusPlan:
     distinct : different outputs that the examples of a program have at least; by default 2, or 1 if
         there is one example.
     empty : examples of a program that may have an empty list as output; by default all.
-    balance : what programs are balanced by (`balance`); otherwise they are drawn uniformly.
+    balance : features by which programs are balanced (`balance`); without any, they are drawn
+        uniformly.
     signatures : types of inputs.
-    semantics : of the language.
-
-    Raises
-    ------
-    InputError : a number is out of bounds, lists are too long, or the length is balanced but there
-        is only one.
+    semantics : range of numbers, length of lists, and rounding.
     """
 
     length: int
@@ -98,7 +96,6 @@ class CorpusPlan:
     semantics: Semantics = DEFAULT
 
     def __post_init__(self) -> None:
-        from thesis_cli.synthesis.language.lanes import WIDTH
 
         _check("length", self.length, 1, MOST_LINES)
         _check("number of programs", self.count + self.test, 1)
@@ -110,13 +107,13 @@ class CorpusPlan:
         _check("length of lists", self.semantics.longest, 1, WIDTH - 1)
 
     @property
-    def limits(self) -> Limits:
-        """What the examples of a program may be."""
-        from thesis_cli.synthesis.corpus.sampling_kernels import Limits
+    def limits(self) -> ExampleLimits:
+        """Limits of the examples of a program."""
+        from thesis_cli.synthesis.corpus.sampling_kernels import ExampleLimits
 
         distinct = min(2, self.examples) if self.distinct is None else self.distinct
         empty = self.examples if self.empty is None else self.empty
-        return Limits(self.semantics.longest, self.examples - distinct, empty)
+        return ExampleLimits(self.semantics.longest, self.examples - distinct, empty)
 
 
 def make_corpus(
@@ -142,12 +139,13 @@ def parts(
     its programs.
 
     A part depends on the plan, its own child of `rng`, and the programs of the parts before it, and
-    on nothing else. So a corpus goes on from the parts that there are.
+    on nothing else. So a corpus goes on from the parts that there are. Raises InputError if there
+    are too few programs of this length.
 
     Parameters
     ----------
-    plan : what it has.
-    rng : for all random choices.
+    plan : contents of the corpus.
+    rng : generator of all random choices.
     apart_from : programs; the corpus has none that does what one of them does, on inputs in any
         order.
     jobs : threads; the result does not depend on it.
@@ -159,10 +157,6 @@ def parts(
     Programs by length, and within a part in random order, those to test on first. Each part has its
     share of them. No two programs of the corpus do the same. If a length has too few programs, its
     last part is shorter.
-
-    Raises
-    ------
-    InputError : there are too few programs of this length.
     """
     known = [enumerated(signature, plan.semantics, plan.length) for signature in plan.signatures]
     _exclude(known, apart_from)
@@ -198,7 +192,7 @@ def split(corpus: Corpus) -> Iterator[Corpus]:
 
 
 def _share(plan: CorpusPlan, programs: int) -> int:
-    """How many of the first programs of a length are to test on."""
+    """Number of the first programs of a length that are for testing."""
     return -(-programs * plan.test // (plan.count + plan.test))
 
 
@@ -240,8 +234,8 @@ def _enter(known: Sequence[Behaviours], part: Corpus, lines: int) -> None:
         behaviours.select(np.ascontiguousarray(codes), fresh=True)
 
 
-def _rows_on(inputs: Signature, part: Corpus) -> Flags:
-    """Which programs take inputs of these types."""
+def _rows_on(inputs: Signature, part: Corpus) -> Bools:
+    """Rows of the programs that take inputs of these types."""
     types = [TYPES.index(kind) for kind in inputs] + [0] * (MOST_INPUTS - len(inputs))
     return np.asarray((part.types[:, :MOST_INPUTS] == types).all(axis=1))
 
@@ -282,16 +276,12 @@ def random_tasks(
     empty: int | None = None,
 ) -> list[Labelled]:
     """Tasks of distinct random programs of exactly `length` lines, in random order; the module
-    describes them.
+    describes them. Raises InputError as `make_corpus` does.
 
     Parameters
     ----------
-    distinct, empty : as in a `CorpusPlan`: `distinct=examples, empty=0` gives tasks without
+    distinct, empty : limits as in a `CorpusPlan`: `distinct=examples, empty=0` gives tasks without
         repeated or empty outputs.
-
-    Raises
-    ------
-    InputError : as `make_corpus` does.
     """
     plan = CorpusPlan(length, count, examples=examples, distinct=distinct, empty=empty, semantics=semantics)
     return make_corpus(plan, rng).labelled()
@@ -302,9 +292,9 @@ class _Source:
 
     Parameters
     ----------
-    behaviours : whose programs.
-    length : of the programs.
-    plan, rng, jobs : as `parts` takes them.
+    behaviours : behaviours of the programs.
+    length : lines of each program.
+    plan, rng, jobs : arguments of `parts`.
     batch : programs to look at at a time.
     """
 
@@ -318,8 +308,8 @@ class _Source:
             self._batches = batches(fitted, behaviours, rng, batch, plan.exhaustive)
         else:
             drawn = distinct(behaviours, length, rng, batch, plan.exhaustive)
-            self._batches = (Batch(codes, np.ones(len(codes)), np.zeros(len(codes)), 0.0) for codes in drawn)
-        none, _ = self._with_examples(Batch(np.zeros((0, length), dtype=np.int32), np.zeros(0), np.zeros(0), 0.0))
+            self._batches = (TimedBatch(codes, np.ones(len(codes)), np.zeros(len(codes)), 0.0) for codes in drawn)
+        none, _ = self._with_examples(TimedBatch(np.zeros((0, length), dtype=np.int32), np.zeros(0), np.zeros(0), 0.0))
         self._left, self._times, self._end = none, np.zeros(0), 0.0
         self._taken = [none]
 
@@ -354,11 +344,10 @@ class _Source:
         """Number of programs that those taken stand for."""
         return float(self._weights.sum())
 
-    def _with_examples(self, batch: Batch) -> tuple[Corpus, Flags]:
+    def _with_examples(self, batch: TimedBatch) -> tuple[Corpus, Bools]:
         """The programs that can be given examples, with these and their rates, and which of the
         batch they are."""
         from thesis_cli.synthesis.corpus.sampling_kernels import draw_examples
-        from thesis_cli.synthesis.language.lanes import NULL
         from thesis_cli.synthesis.language.operation_kernels import bounds_of
 
         semantics, inputs, codes = self._plan.semantics, self._behaviours.inputs, batch.codes

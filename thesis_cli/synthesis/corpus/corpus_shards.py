@@ -27,6 +27,7 @@ from thesis_cli.base.locks import locked
 from thesis_cli.base.npy import map_array
 from thesis_cli.synthesis.corpus.corpus import TYPES, Corpus, join
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES, MOST_INPUTS, OPERATIONS, Semantics
+from thesis_cli.synthesis.language.packing import NULL
 from thesis_cli.synthesis.language.program_codes import MOST_LINES, arguments_of, code_of, operation_of
 
 FORMAT = "thesis-cli corpus 2"
@@ -54,7 +55,7 @@ class CorpusFolder:
     Parameters
     ----------
     path : the folder; it is made with the first shard.
-    record : what the card holds beside the data, in types of JSON.
+    record : content of the card beside the data, in types of JSON.
     shards : entries of the card for the shards that are there.
 
     Attributes
@@ -103,7 +104,7 @@ class CorpusFolder:
         self._write(data, False, self._record)
 
     def corpus(self) -> Corpus:
-        """All that is there."""
+        """The whole corpus that is there."""
         return _joined(list(self.parts()))
 
     def finish(self, record: Mapping[str, Any]) -> None:
@@ -121,17 +122,13 @@ def opened(path: Path, record: Mapping[str, Any], overwrite: bool = False) -> It
     """A folder to make a corpus in, which no other process writes to meanwhile.
 
     Shards of the same corpus are kept, up to the first damaged one. Those of another are removed,
-    if `overwrite`.
+    if `overwrite`. Raises InputError if the folder holds another corpus, or something else; it is
+    in use; its name does not end in `SUFFIX`.
 
     Parameters
     ----------
     record : entries of the card, in types of JSON. `made_from` determines the corpus, given the
         versions `made_by`.
-
-    Raises
-    ------
-    InputError : the folder holds another corpus, or something else; it is in use; its name does not
-        end in `SUFFIX`.
     """
     check_writable("--out", path, SUFFIX, is_folder=True)
     parents = [parent for parent in path.absolute().parents if not parent.exists()]
@@ -186,12 +183,9 @@ def _whole(path: Path, card: Mapping[str, Any]) -> Iterator[bool]:
 
 
 def load_shards(path: Path) -> Corpus:
-    """Read a folder; only programs, types and the split are loaded, examples are mapped.
-
-    Raises
-    ------
-    InputError : no such folder, another kind of folder, a damaged one, or one that is not complete.
-    """
+    """Read a folder; only programs, types and the split are loaded, examples are mapped. Raises
+    InputError for no such folder, another kind of folder, a damaged one, or one that is not
+    complete."""
     card = _card(path)
     if not card["complete"]:
         raise InputError("it is not complete", "run make-corpus with the same options again", source=path)
@@ -206,8 +200,7 @@ def _joined(shards: Sequence[Corpus]) -> Corpus:
 
 
 def _data(part: Corpus, length: int) -> dict[str, Any]:
-    """What a reader must know of the arrays."""
-    from thesis_cli.synthesis.language.lanes import NULL
+    """Facts that a reader needs about the arrays."""
 
     semantics = part.semantics
     return {
@@ -239,12 +232,8 @@ def _arrays(part: Corpus, length: int) -> dict[str, npt.NDArray[Any]]:
 
 
 def _card(path: Path) -> dict[str, Any]:
-    """The card of a folder; its parts that readers rely on are checked.
-
-    Raises
-    ------
-    InputError : there is none, or it is damaged.
-    """
+    """The card of a folder; its parts that readers rely on are checked. Raises InputError if there
+    is none, or it is damaged."""
     try:
         card = json.loads((path / CARD).read_bytes())
     except OSError as error:
@@ -285,12 +274,7 @@ def _semantics(data: Mapping[str, Any]) -> Semantics:
 
 
 def _shard(path: Path, data: Mapping[str, Any], entry: Mapping[str, Any]) -> Corpus:
-    """A shard; its arrays are mapped.
-
-    Raises
-    ------
-    InputError : it is damaged.
-    """
+    """A shard; its arrays are mapped. Raises InputError if it is damaged."""
     folder = path / entry["name"]
     try:
         arrays = {name: map_array(folder / f"{name}.npy") for name in ARRAYS}

@@ -1,5 +1,5 @@
-"""What programs do to whole numbers of any size, as keys that do not depend on the order of inputs
-of one type.
+"""Results of programs on whole numbers of any size, as keys that do not depend on the order of
+inputs of one type.
 
 Two programs that do the same on all inputs have the same keys, whatever the range of the language
 and the width of compiled numbers. The reverse holds as far as probes can show it.
@@ -19,7 +19,7 @@ from thesis_cli.synthesis.language.program_codes import MOST_LINES, Signature, d
 
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Words
-    from thesis_cli.synthesis.corpus.exact_kernels import Room
+    from thesis_cli.synthesis.corpus.exact_kernels import ExactRoom
     from thesis_cli.synthesis.language.program_codes import Codes
 
 _SLICE = 2**11
@@ -35,7 +35,7 @@ class ExactBehaviours:
     Parameters
     ----------
     inputs : their types.
-    semantics : of the language.
+    semantics : range of numbers, length of lists, and rounding.
     columns : values of each input on M probes.
     """
 
@@ -80,12 +80,12 @@ class ExactBehaviours:
         narrow = np.where(states == WITHIN, wide, np.uint64(0)) ^ self._weights
         return np.stack([_mix(part.sum(axis=2)).sum(axis=1) for part in (wide, narrow)], axis=1)
 
-    def _room(self) -> Room:
-        from thesis_cli.synthesis.corpus.exact_kernels import Room
+    def _room(self) -> ExactRoom:
+        from thesis_cli.synthesis.corpus.exact_kernels import ExactRoom
 
         longest = max(len(value) for row in self._probes[0] for value in row if not isinstance(value, int))
         shape = (len(self._probes), len(self._probes[0]), len(self._inputs) + MOST_LINES)
-        room = Room(
+        room = ExactRoom(
             np.zeros((*shape, longest + 1), dtype=np.int64),
             np.zeros(shape, dtype=np.int64),
             np.ones(shape, dtype=np.bool_),

@@ -21,7 +21,6 @@ from thesis_cli.synthesis.corpus.sampling_kernels import mix
 from thesis_cli.synthesis.language.dispatch import by_operation
 from thesis_cli.synthesis.language.dsl import OPERATIONS, check_rules
 from thesis_cli.synthesis.language.input_range_kernels import BY, arguments_in, operation_in
-from thesis_cli.synthesis.language.lanes import inlined
 from thesis_cli.synthesis.language.operation_kernels import GIVES_INT, NUMBERS, Bounds
 
 if TYPE_CHECKING:
@@ -39,8 +38,8 @@ ABSENT, WITHIN, BEYOND, OPEN = range(4)
 """States of an output: NULL; reached within the range; reached beyond it; left to Python."""
 
 
-class Room(NamedTuple):
-    """Where the variables of a program stand, for A arrangements of the inputs and M probes.
+class ExactRoom(NamedTuple):
+    """Memory for the variables of a program, for A arrangements of the inputs and M probes.
 
     Attributes
     ----------
@@ -254,17 +253,17 @@ def _run(code, out, values, sizes, within, bounds):
 
 
 @kernel()
-def exact_hashes(codes: Codes, inputs: int, room: Room, bounds: Bounds, hashes: Words, states: States) -> None:
+def exact_hashes(codes: Codes, inputs: int, room: ExactRoom, bounds: Bounds, hashes: Words, states: States) -> None:
     """Hashes of the outputs of programs on all probes.
 
     Parameters
     ----------
     codes : lines, shape (P, T). Neighbours that begin with the same lines share their values.
     inputs : their number.
-    room : where values stand.
+    room : room for values.
     bounds : range of numbers, and rounding.
-    hashes : of the outputs that are known, shape (P, A, M); written. 0 for NULL.
-    states : of the outputs, shape (P, A, M); written.
+    hashes : hashes of the outputs that are known, shape (P, A, M); written. 0 for NULL.
+    states : states of the outputs, shape (P, A, M); written.
     """
     last = inputs + codes.shape[1] - 1
     for p in range(codes.shape[0]):

@@ -18,7 +18,7 @@ LENGTH = np.uint64(15)
 
 @helper(cache=True)
 def place_of(table, key):
-    """Where a key stands in the table, or belongs."""
+    """Place in the table where a key stands, or belongs."""
     mask = table.size - 1
     place = np.int64(key >> np.uint64(5)) & mask
     while table[place] and (table[place] ^ key) > LENGTH:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from thesis_cli.base.arrays import Floats, Ints, Words
+from thesis_cli.base.arrays import Bools, Floats, Ints, Words
 from thesis_cli.base.compiled import ONE, ZERO, helper, kernel
 from thesis_cli.synthesis.language.dsl import MOST_INPUTS, OPERATIONS
 from thesis_cli.synthesis.language.input_range_kernels import arguments_in, code_in, operation_in, propagate
-from thesis_cli.synthesis.language.lanes import NULL, WIDTH, Flags, Lanes, row_size
 from thesis_cli.synthesis.language.operation_kernels import GIVES_INT, INT_LIST, LIST, LIST_LIST, TAKES, Bounds, apply
-from thesis_cli.synthesis.language.program_codes import MOST_LINES
+from thesis_cli.synthesis.language.packing import NULL, WIDTH, Lanes, row_size
+from thesis_cli.synthesis.language.program_codes import MOST_LINES, Codes
 
 if TYPE_CHECKING:
     from thesis_cli.synthesis.language.program_codes import Codes
@@ -50,8 +50,7 @@ _GOLDEN, _MIX_1, _MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE
 
 
 class Completions(NamedTuple):
-    """What `sample` draws from: all programs, each with the product of the weights of its
-    operations.
+    """Programs that `sample` draws from, each with the product of the weights of its operations.
 
     Attributes
     ----------
@@ -65,8 +64,8 @@ class Completions(NamedTuple):
     sums: Floats
 
 
-class Limits(NamedTuple):
-    """What the examples of a program may be.
+class ExampleLimits(NamedTuple):
+    """Limits of the examples of a program.
 
     Attributes
     ----------
@@ -147,15 +146,15 @@ def _fits(takes, i, n, j, k, a, b):
 
 
 @kernel()
-def sample(completions: Completions, kinds: Flags, state: Words, codes: Codes) -> None:
+def sample(completions: Completions, kinds: Bools, state: Words, codes: Codes) -> None:
     """Draw programs without unused variables, by weight, each of as many lines as `codes` has
     columns.
 
     Parameters
     ----------
-    completions : from `count_completions`, of at least that length.
+    completions : table of `count_completions` for at least that length.
     kinds : whether an input is a number, shape (inputs,).
-    state : of the random numbers, shape (1,); updated.
+    state : state of the random numbers, shape (1,); updated.
     codes : lines, shape (P, T); written.
     """
     ways, sums = completions
@@ -284,7 +283,7 @@ def _find_examples(codes, kinds, pool, state, bounds, limits, ranges, numbers):
 
 @kernel()
 def draw_examples(
-    codes: Codes, kinds: Flags, seeds: Words, bounds: Bounds, limits: Limits, numbers: Lanes, done: Flags
+    codes: Codes, kinds: Bools, seeds: Words, bounds: Bounds, limits: ExampleLimits, numbers: Lanes, done: Bools
 ) -> None:
     """Draw examples for programs; `corpus_maker` describes them.
 
@@ -293,7 +292,7 @@ def draw_examples(
     codes : lines, shape (P, T).
     kinds : whether an input is a number, shape (inputs,).
     seeds : a number for each program, shape (P,).
-    bounds, limits : what values and examples may be.
+    bounds, limits : range of values, and limits of examples.
     numbers : inputs, from 0, and output, last, of the examples, shape (P, M, 4, longest); NULL at
         first; written.
     done : whether the program has all its examples, shape (P,); written.

@@ -1,19 +1,18 @@
-"""What programs of a corpus use and do, as shares of the corpus or, by weight, of a uniform one."""
+"""Use of functions and behaviour of the programs of a corpus, as shares of the corpus or, by
+weight, of a uniform one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thesis_cli.base.arrays import Bools, Floats
 from thesis_cli.synthesis.corpus.corpus import TYPES, Corpus
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES, FUNCTIONS, INT, LIST, MOST_INPUTS, OPERATIONS
+from thesis_cli.synthesis.language.packing import NULL
 from thesis_cli.synthesis.language.program_codes import arguments_of, operation_of
-
-if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Floats
-    from thesis_cli.synthesis.language.lanes import Flags
 
 Shares = Mapping[str, Mapping[str, float]]
 
@@ -21,8 +20,8 @@ _TWO = np.array([o.function.inputs == (LIST, LIST) for o in OPERATIONS] + [False
 """Whether an operation takes two lists; the last place stands for no line."""
 
 
-def properties_of(corpus: Corpus) -> dict[str, dict[str, Flags]]:
-    """Which programs have which properties, by kinds of properties; arrays of shape (P,).
+def properties_of(corpus: Corpus) -> dict[str, dict[str, Bools]]:
+    """Properties of programs by kinds: whether each program has them, arrays of shape (P,).
 
     Returns
     -------
@@ -46,9 +45,8 @@ def properties_of(corpus: Corpus) -> dict[str, dict[str, Flags]]:
     }
 
 
-def _degenerate(corpus: Corpus) -> tuple[Flags, Flags]:
+def _degenerate(corpus: Corpus) -> tuple[Bools, Bools]:
     """Whether programs have an empty output, and a repeated one, shape (P,) each."""
-    from thesis_cli.synthesis.language.lanes import NULL
 
     empty, repeated = [np.zeros(0, dtype=np.bool_)], [np.zeros(0, dtype=np.bool_)]
     for shard in corpus.shards():

@@ -49,7 +49,7 @@ class _Search(LengthByLength):
 
     Attributes
     ----------
-    lines : of the branches that are finished, in order.
+    lines : lines of the finished branches, in order.
     variables : values of the inputs and of these lines.
     nodes : operations tried in a hole.
     """

@@ -1,4 +1,4 @@
-"""From the result of an operation back to its arguments: the rules of the deductive search.
+"""Rules of the deductive search: from the result of an operation back to its arguments.
 
 A goal describes a set of values. From a goal for the result, a rule makes one for an argument,
 which contains every argument that has such a result. It may contain others, too. Sets of numbers
@@ -16,7 +16,7 @@ from thesis_cli.synthesis.deductive.number_sets import Numbers, NumberSets, lowe
 from thesis_cli.synthesis.language.dsl import FUNCTIONS, INT, Lambda, Operation, Value, check_rules
 
 
-class Lists(NamedTuple):
+class ListSet(NamedTuple):
     """A set of lists: those that meet all of this.
 
     Attributes
@@ -37,7 +37,7 @@ class Lists(NamedTuple):
     ordered: bool = True
 
 
-Goal = Numbers | Lists
+Goal = Numbers | ListSet
 """The set in which a value, a number or a list, must be."""
 
 
@@ -60,7 +60,7 @@ class GoalRules:
             return None
         if isinstance(value, int):
             return self.sets.one(value)
-        return self._tidy(Lists(1 << len(value) & self.lengths, self.all, tuple(map(self.sets.one, value))))
+        return self._tidy(ListSet(1 << len(value) & self.lengths, self.all, tuple(map(self.sets.one, value))))
 
     def admits(self, goal: Goal, value: Value) -> bool:
         """Whether a value, within the range, is in a goal of its type."""
@@ -90,7 +90,7 @@ class GoalRules:
 
         Parameters
         ----------
-        goal : of the result, and of its type.
+        goal : value and type that the last line must produce.
 
         Returns
         -------
@@ -105,7 +105,7 @@ class GoalRules:
 
         Parameters
         ----------
-        goal : of the result, and of its type.
+        goal : value and type that the last line must produce.
         known : the list that `first` speaks of.
 
         Returns
@@ -114,73 +114,73 @@ class GoalRules:
         """
         return RULES[operation.function.goals].second(self, operation, goal, known)
 
-    def _unknown(self, operation: Operation, goal: Goal) -> Lists:
+    def _unknown(self, operation: Operation, goal: Goal) -> ListSet:
         """Any list."""
-        return Lists(self.lengths, self.all)
+        return ListSet(self.lengths, self.all)
 
     def _unknown_second(self, operation: Operation, goal: Goal, known: tuple[int, ...]) -> Goal:
         """Any number, or any list."""
-        return self.all if operation.inputs[0] is INT else Lists(self.lengths, self.all)
+        return self.all if operation.inputs[0] is INT else ListSet(self.lengths, self.all)
 
-    def _front(self, operation: Operation, goal: Numbers) -> Lists:
-        return Lists(self.lengths & ~1, self.all, front=(goal,))
+    def _front(self, operation: Operation, goal: Numbers) -> ListSet:
+        return ListSet(self.lengths & ~1, self.all, front=(goal,))
 
-    def _back(self, operation: Operation, goal: Numbers) -> Lists:
-        return Lists(self.lengths & ~1, self.all, back=(goal,))
+    def _back(self, operation: Operation, goal: Numbers) -> ListSet:
+        return ListSet(self.lengths & ~1, self.all, back=(goal,))
 
-    def _member(self, operation: Operation, goal: Numbers) -> Lists:
-        return Lists(self.lengths & ~1, self.all, parts=(goal,))
+    def _member(self, operation: Operation, goal: Numbers) -> ListSet:
+        return ListSet(self.lengths & ~1, self.all, parts=(goal,))
 
-    def _minimum(self, operation: Operation, goal: Numbers) -> Lists:
-        return Lists(self.lengths & ~1, self.sets.from_(self.sets.least(goal)), parts=(goal,))
+    def _minimum(self, operation: Operation, goal: Numbers) -> ListSet:
+        return ListSet(self.lengths & ~1, self.sets.from_(self.sets.least(goal)), parts=(goal,))
 
-    def _maximum(self, operation: Operation, goal: Numbers) -> Lists:
-        return Lists(self.lengths & ~1, self.sets.up_to(self.sets.most(goal)), parts=(goal,))
+    def _maximum(self, operation: Operation, goal: Numbers) -> ListSet:
+        return ListSet(self.lengths & ~1, self.sets.up_to(self.sets.most(goal)), parts=(goal,))
 
-    def _sum(self, operation: Operation, goal: Numbers) -> Lists:
-        return Lists(self.lengths if self.sets.holds(goal, 0) else self.lengths & ~1, self.all)
+    def _sum(self, operation: Operation, goal: Numbers) -> ListSet:
+        return ListSet(self.lengths if self.sets.holds(goal, 0) else self.lengths & ~1, self.all)
 
-    def _count(self, operation: Operation, goal: Numbers) -> Lists | None:
+    def _count(self, operation: Operation, goal: Numbers) -> ListSet | None:
         counts = self.sets.between(0, self.lengths.bit_length() - 1) & goal
         if not counts:
             return None
         least, most, p = self.sets.least(counts), self.sets.most(counts), self.sets.passing(_lambda(operation))
-        return Lists(self.lengths, self.all if most else self.all & ~p, parts=(p,) * least)
+        return ListSet(self.lengths, self.all if most else self.all & ~p, parts=(p,) * least)
 
-    def _map(self, operation: Operation, goal: Lists) -> Lists:
+    def _map(self, operation: Operation, goal: ListSet) -> ListSet:
         f = _lambda(operation)
         kinds = (goal.front, goal.back, goal.parts)
         front, back, parts = (tuple(self.sets.preimage(f, m) for m in masks) for masks in kinds)
-        return Lists(goal.lengths, self.sets.preimage(f, goal.every), front, back, parts, goal.ordered)
+        return ListSet(goal.lengths, self.sets.preimage(f, goal.every), front, back, parts, goal.ordered)
 
-    def _reverse(self, operation: Operation, goal: Lists) -> Lists:
+    def _reverse(self, operation: Operation, goal: ListSet) -> ListSet:
         parts = goal.parts[::-1] if goal.ordered else goal.parts
         return goal._replace(front=goal.back, back=goal.front, parts=parts)
 
-    def _longer(self, goal: Lists) -> int:
+    def _longer(self, goal: ListSet) -> int:
         """Lengths from that of the shortest list of a goal on."""
         return self.lengths & (-1 << lowest(goal.lengths))
 
-    def _prefix(self, operation: Operation, goal: Lists) -> Lists:
+    def _prefix(self, operation: Operation, goal: ListSet) -> ListSet:
         front = self._positions(goal, lowest(goal.lengths))
-        return Lists(self._longer(goal), self.all, front, (), goal.parts, goal.ordered)
+        return ListSet(self._longer(goal), self.all, front, (), goal.parts, goal.ordered)
 
-    def _suffix(self, operation: Operation, goal: Lists) -> Lists | None:
-        flipped = self._tidy(Lists(goal.lengths, goal.every, goal.back, goal.front))
+    def _suffix(self, operation: Operation, goal: ListSet) -> ListSet | None:
+        flipped = self._tidy(ListSet(goal.lengths, goal.every, goal.back, goal.front))
         if flipped is None:
             return None
         back = self._positions(flipped, lowest(goal.lengths))
-        return Lists(self._longer(goal), self.all, (), back, goal.parts, goal.ordered)
+        return ListSet(self._longer(goal), self.all, (), back, goal.parts, goal.ordered)
 
-    def _filter(self, operation: Operation, goal: Lists) -> Lists | None:
+    def _filter(self, operation: Operation, goal: ListSet) -> ListSet | None:
         p = self.sets.passing(_lambda(operation))
         kept = self._tidy(goal._replace(every=goal.every & p))
         if kept is None:
             return None
         every = reduce(or_, self._positions(kept, kept.lengths.bit_length() - 1), 0)
-        return Lists(self._longer(kept), every | (self.all & ~p), (), (), *self._pieces(kept))
+        return ListSet(self._longer(kept), every | (self.all & ~p), (), (), *self._pieces(kept))
 
-    def _sort(self, operation: Operation, goal: Lists) -> Lists | None:
+    def _sort(self, operation: Operation, goal: ListSet) -> ListSet | None:
         least, front = self.sets.low, []
         for allowed in goal.front:
             front.append(allowed & self.sets.from_(least))
@@ -188,22 +188,22 @@ class GoalRules:
                 break
             least = self.sets.least(front[-1])
         rising = self._tidy(goal._replace(front=tuple(front)))
-        return rising and Lists(rising.lengths, rising.every, (), (), self._pieces(rising)[0], False)
+        return rising and ListSet(rising.lengths, rising.every, (), (), self._pieces(rising)[0], False)
 
-    def _zipwith(self, operation: Operation, goal: Lists) -> Lists:
+    def _zipwith(self, operation: Operation, goal: ListSet) -> ListSet:
         f = _lambda(operation)
         front = tuple(self.sets.left(f, allowed) for allowed in self._positions(goal, lowest(goal.lengths)))
-        return Lists(self._longer(goal), self.all, front)
+        return ListSet(self._longer(goal), self.all, front)
 
-    def _zipwith_second(self, operation: Operation, goal: Lists, known: tuple[int, ...]) -> Lists | None:
+    def _zipwith_second(self, operation: Operation, goal: ListSet, known: tuple[int, ...]) -> ListSet | None:
         f = _lambda(operation)
         shorter = goal.lengths & ((1 << len(known)) - 1)
         as_long = -1 << len(known) if goal.lengths >> len(known) & 1 else 0
         front = goal.front + (goal.every,) * (len(known) - len(goal.front))
         other = tuple(self.sets.right(f, a, allowed) for a, allowed in zip(known, front, strict=False))
-        return self._tidy(Lists((shorter | as_long) & self.lengths, self.all, other))
+        return self._tidy(ListSet((shorter | as_long) & self.lengths, self.all, other))
 
-    def _scanl1(self, operation: Operation, goal: Lists) -> Lists:
+    def _scanl1(self, operation: Operation, goal: ListSet) -> ListSet:
         """The first number stays; each other one leads from a result to the next."""
         f = _lambda(operation)
         front = [*goal.front[:1]]
@@ -212,7 +212,7 @@ class GoalRules:
             front.append(
                 self.sets.right(f, self.sets.least(before), allowed) if alone else self.sets.beside(f, allowed)
             )
-        return Lists(goal.lengths, goal.every | self.sets.beside(f, goal.every), tuple(front))
+        return ListSet(goal.lengths, goal.every | self.sets.beside(f, goal.every), tuple(front))
 
     def _place(self, operation: Operation, goal: Goal, known: tuple[int, ...]) -> Goal | None:
         """Numbers that TAKE, DROP or ACCESS may take; beyond the length of the list they are all
@@ -224,18 +224,18 @@ class GoalRules:
                 found |= self.sets.between(self.sets.low if i == -n else i, self.sets.high if i == n else i)
         return found or None
 
-    def _positions(self, goal: Lists, count: int) -> tuple[Numbers, ...]:
-        """What each of the first `count` numbers is in."""
+    def _positions(self, goal: ListSet, count: int) -> tuple[Numbers, ...]:
+        """Set of numbers that each of the first `count` places may have."""
         return goal.front[:count] + (goal.every,) * (count - len(goal.front))
 
-    def _pieces(self, goal: Lists) -> tuple[tuple[Numbers, ...], bool]:
+    def _pieces(self, goal: ListSet) -> tuple[tuple[Numbers, ...], bool]:
         """Parts that every list has which contains a list of a goal in order, and whether they are
         ordered."""
         if goal.parts and not goal.front:
             return goal.parts, goal.ordered
         return self._positions(goal, lowest(goal.lengths)), True
 
-    def _tidy(self, goal: Lists) -> Lists | None:
+    def _tidy(self, goal: ListSet) -> ListSet | None:
         """The same lists, described more closely; None if there are none."""
         lengths, every, front, back, parts, ordered = goal
         if 0 in (parts := tuple(part & every for part in parts)):
@@ -250,7 +250,7 @@ class GoalRules:
         back, lengths = _cut(tuple(allowed & every for allowed in back), lengths)
         if not every:
             lengths &= 1
-        return Lists(lengths, every, front, back, parts, ordered) if lengths else None
+        return ListSet(lengths, every, front, back, parts, ordered) if lengths else None
 
 
 def _lambda(operation: Operation) -> Lambda:
@@ -262,7 +262,7 @@ class Rule(NamedTuple):
     """Goals of the arguments from a goal of the result; see `GoalRules.first` and
     `GoalRules.second`."""
 
-    first: Callable[[GoalRules, Operation, Any], Lists | None]
+    first: Callable[[GoalRules, Operation, Any], ListSet | None]
     second: Callable[[GoalRules, Operation, Any, tuple[int, ...]], Goal | None] = GoalRules._unknown_second
 
 

@@ -158,8 +158,8 @@ class NumberSets:
         return self._shift(mirrored, a - self.low - self.high)
 
 
-class Join(NamedTuple):
-    """What a lambda of two numbers does to sets; `NumberSets` has methods of these names."""
+class SetRule(NamedTuple):
+    """A lambda of two numbers on sets; `NumberSets` has methods of these names."""
 
     right: Callable[[NumberSets, int, Numbers], Numbers]
     left: Callable[[NumberSets, Numbers], Numbers]
@@ -167,19 +167,19 @@ class Join(NamedTuple):
 
 
 JOINS = {
-    "plus": Join(
+    "plus": SetRule(
         lambda sets, a, goal: sets._shift(goal, -a),
         NumberSets._addends,
         NumberSets._addends,
     ),
-    "minus": Join(NumberSets._less, NumberSets._minuends, NumberSets._subtrahends),
-    "times": Join(
+    "minus": SetRule(NumberSets._less, NumberSets._minuends, NumberSets._subtrahends),
+    "times": SetRule(
         lambda sets, a, goal: sets._quotients(a, goal),
         lambda sets, goal: sets._factors(goal),
         lambda sets, goal: sets._factors(goal),
     ),
-    "min": Join(NumberSets._least_with, NumberSets._from_least, NumberSets._from_least),
-    "max": Join(NumberSets._most_with, NumberSets._to_most, NumberSets._to_most),
+    "min": SetRule(NumberSets._least_with, NumberSets._from_least, NumberSets._from_least),
+    "max": SetRule(NumberSets._most_with, NumberSets._to_most, NumberSets._to_most),
 }
 """Lambdas of two numbers by their rule."""
 check_rules("sets of numbers", (f.rule for f in LAMBDAS if f.type == BINARY), JOINS)

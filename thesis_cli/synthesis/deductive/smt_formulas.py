@@ -35,7 +35,7 @@ class Symbol(NamedTuple):
     ----------
     number : the number.
     items : numbers of the list, as many as the longest list of the example has; 0 beyond its end.
-    inside : for each whether it is before the end.
+    inside : whether each item is before the end.
     """
 
     number: Bits
@@ -50,7 +50,7 @@ class Encoding:
     ----------
     z3 : the module.
     size : length of the longest list among the inputs, which no operation exceeds.
-    name : what its variables begin with.
+    name : beginning of the names of its variables.
     """
 
     def __init__(self, z3: Any, semantics: Semantics, size: int, name: str) -> None:
@@ -115,7 +115,7 @@ class Application:
 
     Parameters
     ----------
-    result : of the line.
+    result : result of the line.
     number, first, second : its arguments; an operation uses those that it takes.
     chosen : operation -> whether it is that of the line.
     """
@@ -217,14 +217,14 @@ class Application:
 
     @cached_property
     def _ends(self) -> list[Bool]:
-        """For each length whether it is that of the first list."""
+        """Whether each length is that of the first list."""
         z3, inside = self.z3, self.first.inside
         after = [*inside, z3.BoolVal(False)]
         return [z3.And(*inside[n - 1 : n], z3.Not(after[n])) if n else z3.Not(after[0]) for n in range(self.size + 1)]
 
     @cached_property
     def _cuts(self) -> list[Bool]:
-        """For each place whether TAKE ends and DROP begins there, as slices of Python do."""
+        """Whether TAKE ends and DROP begins at each place, as slices of Python do."""
         z3, number = self.z3, self.number
         cuts = []
         for place in range(self.size + 1):
@@ -238,7 +238,7 @@ class Application:
 
     @cached_property
     def _passes(self) -> list[Bool]:
-        """For each number whether the predicate of this line, if it has one, keeps it."""
+        """Whether the predicate of this line, if it has one, keeps each number."""
         z3 = self.z3
         rows = ((it, OPERATIONS[o].f) for o, it in self.chosen.items())
         used = [(it, f) for it, f in rows if f is not None and f.type == PREDICATE]
@@ -251,7 +251,7 @@ class Application:
 
     @cached_property
     def _kept(self) -> list[list[Bool]]:
-        """For the numbers before each place, and for all, whether 0, 1, ... of them are kept."""
+        """Whether 0, 1, ... of the numbers before each place, and of all, are kept."""
         z3 = self.z3
         table = [[z3.BoolVal(True)]]
         for kept in self._passes:

@@ -27,12 +27,7 @@ class Smt:
     name = "smt"
 
     def solve(self, task: Task, order: Order, limits: Limits, semantics: Semantics = DEFAULT) -> Solution:
-        """See `solver.Solver`.
-
-        Raises
-        ------
-        InputError : z3 is not installed.
-        """
+        """See `solver.Solver`. Raises InputError if z3 is not installed."""
         z3 = extra("z3")
         if found := refutation(self.name, task, limits, semantics):
             return found
@@ -86,10 +81,11 @@ class _Sketch:
 
     Attributes
     ----------
-    chosen : for each line, operation -> whether it is that of the line.
-    taken : for each line, place -> variable -> whether the argument there is that variable. Places
-        are the number that an operation takes, its list, and the second list of ZIPWITH.
-    lists : for each variable whether it is a list.
+    chosen : for each line, the truth value of each operation: whether it is that of the line.
+    taken : for each line and place, the truth value of each variable: whether it is the argument
+        there. Places are the number that an operation takes, its list, and the second list of
+        ZIPWITH.
+    lists : whether each variable is a list.
     """
 
     def __init__(self, search: _Search, length: int, active: Sequence[int], fresh: frozenset[int]) -> None:
@@ -147,12 +143,8 @@ class _Sketch:
         return z3.Or(ways)
 
     def propose(self) -> Program | None:
-        """A program that fits the examples added; None if there is none.
-
-        Raises
-        ------
-        TimeoutError, MemoryError, KeyboardInterrupt : z3 gave no answer.
-        """
+        """A program that fits the examples added; None if there is none. Raises TimeoutError,
+        MemoryError, KeyboardInterrupt if z3 gave no answer."""
         z3, search = self.z3, self.search
         search.look()
         if search.limits.timeout is not None:
@@ -185,12 +177,7 @@ class _Sketch:
         self.solver.add(self.z3.Not(self.z3.And(holes)))
 
     def add(self, example: Example) -> None:
-        """Require that an example fits.
-
-        Raises
-        ------
-        TimeoutError : the time is up.
-        """
+        """Require that an example fits. Raises TimeoutError if the time is up."""
         z3, size = self.z3, max(len(x) for x in example.inputs if not isinstance(x, int))
         self.examples += 1
         encoding = Encoding(z3, self.search.semantics, max(size, 1), f"e{self.examples}")

@@ -11,15 +11,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from math import log
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from thesis_cli.base.arrays import Bools, Ints, Words
 from thesis_cli.synthesis.guided import tails
-from thesis_cli.synthesis.guided.policy import Policy, PriorPolicy
 from thesis_cli.synthesis.guided.tails import Tails
-from thesis_cli.synthesis.language.dsl import DEFAULT, Semantics
+from thesis_cli.synthesis.language.dsl import DEFAULT, OPERATIONS, Semantics
 from thesis_cli.synthesis.language.task import Task
 from thesis_cli.synthesis.networks import next_line
 from thesis_cli.synthesis.networks.next_line import PRUNING, NextLine
@@ -29,8 +29,6 @@ from thesis_cli.synthesis.search.refutation import refutation
 from thesis_cli.synthesis.search.solver import GIB, Limits, LineOrder, Order, Solution, Stop
 
 if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Ints, Words
-    from thesis_cli.synthesis.language.lanes import Flags
     from thesis_cli.synthesis.search.execution import Pool
     from thesis_cli.synthesis.search.moves import Moves
 
@@ -82,7 +80,7 @@ class AnytimeBeam:
             return found
         prepare()
         run = Run(self.name, task, limits, semantics)
-        beam = Beam(run, self.policy or policy_of(order), task, order, limits, semantics, self.tails)
+        beam = WideningBeam(run, self.policy or policy_of(order), task, order, limits, semantics, self.tails)
         short: Stop = ""
         try:
             while not (short or run.complete or beam.complete):
@@ -93,12 +91,8 @@ class AnytimeBeam:
 
 
 def policy_of(order: Order) -> Policy:
-    """The network that an order names, or else the order itself.
-
-    Raises
-    ------
-    InputError : as `weights.load`.
-    """
+    """The network that an order names, or else the order itself. Raises InputError as
+    `weights.load` does."""
     return network(order.weights) if isinstance(order, LineOrder) else PriorPolicy(order)
 
 
@@ -109,14 +103,14 @@ def network(weights: str = "next-line") -> NextLine:
     return NextLine.load(weights)
 
 
-class Beam:
+class WideningBeam:
     """Beams, each twice as wide as the one before.
 
     Parameters
     ----------
-    run : to which programs are reported.
+    run : search to which programs are reported.
     policy : scores next lines.
-    task, order, limits, semantics : as a solver takes them.
+    task, order, limits, semantics : arguments of a solver.
     tails : whether compiled searches add the last lines.
 
     Attributes
@@ -214,7 +208,7 @@ class _Layer:
     ----------
     pool : the programs.
     scores : logarithms of their probabilities, shape (B,).
-    hashes : of the values of all variables, shape (B, V).
+    hashes : hashes of the values of all variables, shape (B, V).
     used : whether a line takes a variable, shape (B, V).
     keys : programs with equal keys have the same values, and the same of them are used, shape (B,).
     """
@@ -222,7 +216,7 @@ class _Layer:
     pool: Pool
     scores: npt.NDArray[np.float64]
     hashes: Words
-    used: Flags
+    used: Bools
     keys: Words
 
     @classmethod
@@ -232,7 +226,7 @@ class _Layer:
         used = np.zeros(shape, dtype=np.bool_)
         return cls(pool, np.zeros(len(pool)), np.zeros(shape, np.uint64), used, np.zeros(len(pool), np.uint64))
 
-    def take(self, rows: Ints | Flags) -> _Layer:
+    def take(self, rows: Ints | Bools) -> _Layer:
         """Some of the programs."""
         return _Layer(self.pool.take(rows), self.scores[rows], self.hashes[rows], self.used[rows], self.keys[rows])
 
@@ -266,8 +260,7 @@ class _Layer:
 
 def _mixed(words: Words) -> Words:
     """High bits into low ones, so that products depend on all of them."""
-    found: Words = words ^ (words >> np.uint64(29))
-    return found
+    return np.asarray(words ^ (words >> np.uint64(29)))
 
 
 def _totals(listed: Moves, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -283,3 +276,54 @@ def _totals(listed: Moves, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.fl
 def _best(scores: npt.NDArray[np.float64], count: int) -> Ints:
     """Places of the highest scores, in order; the first of equal ones first."""
     return np.argsort(-scores, kind="stable")[:count]
+
+
+LEAST = 1e-6
+"""Probability that an operation has at least."""
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """A source of probabilities of next lines."""
+
+    @property
+    def identity(self) -> str:
+        """Name and version, or a digest: policies of one identity give the same scores."""
+
+    def scores(self, pool: Pool, moves: Moves) -> npt.NDArray[np.float32]:
+        """Logarithms of the probabilities of the next lines of partial programs, shape (N,);
+        deterministic.
+
+        Parameters
+        ----------
+        pool : the programs.
+        moves : next lines of them, as `moves(pool, pruning=next_line.PRUNING)` lists them.
+        """
+
+
+@dataclass(frozen=True)
+class PriorPolicy:
+    """The policy that sees no values: an operation by its probability, then any of its moves.
+
+    Attributes
+    ----------
+    order : probabilities of functions and lambdas.
+    """
+
+    order: Order
+
+    @property
+    def identity(self) -> str:
+        """`prior` and a digest of the order."""
+        from thesis_cli.synthesis.guided.guide import digest
+
+        return f"prior {digest(self.order)}"
+
+    def scores(self, pool: Pool, moves: Moves) -> npt.NDArray[np.float32]:
+        """See `Policy`."""
+        weights = np.maximum(self.order.of_operations, LEAST)
+        places = moves.parents * len(OPERATIONS) + moves.lines[:, 0]
+        alike = np.bincount(places, minlength=len(pool) * len(OPERATIONS)).reshape(len(pool), len(OPERATIONS))
+        totals = (weights * (alike > 0)).sum(axis=1)
+        found = np.log(weights[moves.lines[:, 0]] / totals[moves.parents] / alike.reshape(-1)[places])
+        return np.asarray(found, dtype=np.float32)

@@ -32,7 +32,7 @@ LEAST = 1e-6
 
 
 class Scores(Protocol):
-    """How probable the next lines of programs are."""
+    """Probabilities of the next lines of programs."""
 
     @property
     def longest(self) -> int | None:
@@ -48,7 +48,7 @@ class Scores(Protocol):
 
         Parameters
         ----------
-        states : of the programs, shape (W, K).
+        states : states of the programs, shape (W, K).
         line : number of the next line, from 0.
         """
 
@@ -125,7 +125,7 @@ class Beam:
 
     Parameters
     ----------
-    width : of the first beam.
+    width : width of the first beam.
 
     Notes
     -----
@@ -234,7 +234,7 @@ class _Best:
 
     Attributes
     ----------
-    lines, parents, scores : of the lines.
+    lines, parents, scores : the lines, the programs that they continue, and their scores.
     cut : whether there were more than the beam keeps.
     """
 

@@ -101,15 +101,12 @@ class ByTypes:
 
 
 def orders_of(guide: Guide, tasks: Sequence[Task], prior: Order | None = None) -> list[Order]:
-    """What a guide gives for tasks.
+    """What a guide gives for tasks. Raises InputError if it does not give an `Order` for each; only
+    with a prior may it give None.
 
     Parameters
     ----------
     prior : the order of tasks for which the guide has none.
-
-    Raises
-    ------
-    InputError : it does not give an `Order` for each; only with a prior may it give None.
     """
     given = list(guide.orders(tasks))
     found = [prior if order is None else order for order in given]

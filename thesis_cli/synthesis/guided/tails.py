@@ -46,8 +46,8 @@ class Tails:
 
     Parameters
     ----------
-    run : to which programs are reported.
-    task, order, limits, semantics : as a solver takes them.
+    run : search to which programs are reported.
+    task, order, limits, semantics : arguments of a solver.
     """
 
     def __init__(self, run: Run, task: Task, order: Order, limits: Limits, semantics: Semantics) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from thesis_cli.synthesis.language.dsl import OPERATIONS, Operation, Semantics, Value
-from thesis_cli.synthesis.search.trees import Tree
+from thesis_cli.synthesis.search.bottom_up import Tree
 
 Numbers = tuple[int, ...]
 
@@ -67,7 +67,7 @@ takes and whether that is its second argument."""
 
 @dataclass(frozen=True)
 class Goal:
-    """What a list must be on each example, for the steps of a path to give the output."""
+    """Condition on a list, on each example, under which the steps of a path give the output."""
 
     values: tuple[Value, ...]
     path: Path = ()

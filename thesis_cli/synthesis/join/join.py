@@ -22,17 +22,16 @@ from thesis_cli.synthesis.join.inverses import Path, unwound, wrap
 from thesis_cli.synthesis.join.join_kernels import ALONE, FOUND, Search, join, join_twice
 from thesis_cli.synthesis.join.join_view_kernels import Part, View, index, pack
 from thesis_cli.synthesis.language.dsl import BY_NAME, DEFAULT, LIST, Semantics, Value
-from thesis_cli.synthesis.language.lanes import WIDTH, Lanes
+from thesis_cli.synthesis.language.packing import WIDTH, Lanes
 from thesis_cli.synthesis.language.task import Example, Task
-from thesis_cli.synthesis.search.bottom_up import Bank
+from thesis_cli.synthesis.search.bottom_up import Bank, Tree
 from thesis_cli.synthesis.search.depth_first import Run
 from thesis_cli.synthesis.search.solver import Limits, Order, Stop
-from thesis_cli.synthesis.search.trees import Tree
 
 
 @dataclass(frozen=True)
 class Root:
-    """What is compared, and how a tree of the lists becomes one of the output.
+    """A comparison of lists, and how a tree of the lists becomes one of the output.
 
     Attributes
     ----------
@@ -40,7 +39,7 @@ class Root:
     exact : whether the list ends with them.
     last : the last line: its operation, and its number's row if it takes one; empty if the list is
         the output.
-    factor : by which its joins count as dearer than they are, so that they come later.
+    factor : factor on the cost of its joins, so that they come later.
     """
 
     offsets: tuple[int, ...]
@@ -62,7 +61,7 @@ class Goals:
 
     Attributes
     ----------
-    numbers : what is compared of each, shape (G, K).
+    numbers : compared numbers of each goal, shape (G, K).
     paths : how each becomes the list of the root.
     size : operations of the paths, at least.
     single, double : whether they are sought by joins, and by double joins.
@@ -83,7 +82,7 @@ class Lists:
 
     Attributes
     ----------
-    view : what is compared of each, N lists.
+    view : compared numbers of each list, N lists.
     rows : their rows of the bank, shape (N,).
     """
 
@@ -118,7 +117,7 @@ class Lists:
         return len(self.rows)
 
     def of_size(self, size: int) -> slice:
-        """Those of one size."""
+        """The trees of one size."""
         first, last = np.searchsorted(self.view.sizes, [size, size + 1])
         return slice(int(first), int(last))
 
@@ -171,8 +170,8 @@ class Join:
 
     Parameters
     ----------
-    bank : whose lists are joined.
-    task, limits, semantics : of the search.
+    bank : bank with the lists to join.
+    task, limits, semantics : arguments of the solver.
     """
 
     def __init__(self, bank: Bank, task: Task, limits: Limits, semantics: Semantics) -> None:
@@ -255,7 +254,7 @@ class Join:
         heappush(self._steps, (STEP + float(cost), next(self._ties), step))
 
     def _roots(self) -> Iterator[Root]:
-        """What a join can give."""
+        """Outputs that a join can give."""
         examples = len(self._outputs)
         if self._task.output is LIST:
             counts = tuple(len(output) for output in self._outputs)  # type: ignore[arg-type]
@@ -291,7 +290,7 @@ class Join:
         return goals
 
     def _beside(self, root: Root, goals: Goals, size: int) -> Goals:
-        """What is left of goals when an inverted ZIPWITH takes a list of a size."""
+        """Goals that remain when an inverted ZIPWITH takes a list of a size."""
         lists = self._lists_of(root, size)
         part = lists.of_size(size)
         others, rows = lists.view.packed[part].astype(np.int64), lists.rows[part].tolist()

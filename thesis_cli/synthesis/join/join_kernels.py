@@ -17,7 +17,8 @@ import numpy as np
 from thesis_cli.base.arrays import Ints
 from thesis_cli.base.compiled import helper, kernel
 from thesis_cli.synthesis.join.join_view_kernels import View, fill, first_of, hash_of, spread
-from thesis_cli.synthesis.language.lanes import Lanes, inlined
+from thesis_cli.synthesis.language.lanes import inlined
+from thesis_cli.synthesis.language.packing import Lanes
 
 PLUS, MINUS, TIMES, LEAST, MOST = range(5)
 """The lambdas of ZIPWITH: (+), (-), (*), MIN and MAX."""
@@ -36,7 +37,7 @@ FOUND = 7
 
 
 class Search(NamedTuple):
-    """What is sought and found.
+    """Goals of a join and the pairs found.
 
     Attributes
     ----------
@@ -117,7 +118,7 @@ def _linear(view, search, h, hashes, heads, nexts, bits):
 
 @helper()
 def _room(view):
-    """How many rows are paired at most, and a power of 2 above twice their number."""
+    """Most rows that are paired, and a power of 2 above twice their number."""
     most = min(view.packed.shape[0], MOST_ROWS)
     slots = 64
     while slots < 2 * most:
@@ -318,7 +319,7 @@ def join(view: View, search: Search, first: int, last: int) -> None:
 
 @inlined
 def _left(kind, x, z):
-    """What must stand in the inner list at a place where the row outside has x and the goal z.
+    """Number that the inner list must have at a place where the row outside has x and the goal z.
 
     Returns
     -------

@@ -13,18 +13,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thesis_cli.base.arrays import Ints, Words
+from thesis_cli.base.arrays import Bools, Ints, Words
 from thesis_cli.base.compiled import helper, kernel
-from thesis_cli.synthesis.language.lanes import WIDTH, Flags, Lanes, inlined
+from thesis_cli.synthesis.language.lanes import inlined
+from thesis_cli.synthesis.language.packing import WIDTH, Lanes
 from thesis_cli.synthesis.search.bottom_up_kernels import Places
 
 
 class Part(NamedTuple):
-    """Which part of the lists is compared.
+    """The compared part of the lists.
 
     Attributes
     ----------
-    columns : of the compared numbers in the pool, shape (K,).
+    columns : columns of the compared numbers in the pool, shape (K,).
     needs : least length on each example, shape (M,).
     exact : whether it matters that a list is not longer.
     multipliers : odd, for the hash, shape (K,).
@@ -70,13 +71,13 @@ def hash_of(row, multipliers):
 
 
 @kernel()
-def pack(pool: Lanes, kinds: Flags, part: Part, rows: Ints, packed: Lanes, keys: Words, seen: Places) -> int:
+def pack(pool: Lanes, kinds: Bools, part: Part, rows: Ints, packed: Lanes, keys: Words, seen: Places) -> int:
     """Gather the compared numbers of the lists that are long enough; of equal ones the first.
 
     Parameters
     ----------
-    pool, kinds : of the bank, as far as it is in use; the first row is left out.
-    part : what is compared.
+    pool, kinds : rows of the bank that are in use, without the first.
+    part : columns to compare.
     rows : row of the bank of each list, at least as many as rows of the bank; written.
     packed : likewise the compared numbers, shape (., K); written.
     keys : likewise their hashes, and on which of the first 64 examples the list ends with them

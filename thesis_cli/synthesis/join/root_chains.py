@@ -13,10 +13,10 @@ from functools import cache, cached_property
 from itertools import chain, product
 from math import isqrt
 from random import Random
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thesis_cli.base.arrays import Ints
 from thesis_cli.synthesis.join.inverses import INVERSES, Goal, unwound, wrap
 from thesis_cli.synthesis.language.dsl import (
     INT,
@@ -29,12 +29,9 @@ from thesis_cli.synthesis.language.dsl import (
     Semantics,
     Value,
 )
+from thesis_cli.synthesis.language.packing import WIDTH
 from thesis_cli.synthesis.language.task import Task
-from thesis_cli.synthesis.search.bottom_up import Bank
-from thesis_cli.synthesis.search.trees import Tree
-
-if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Ints
+from thesis_cli.synthesis.search.bottom_up import Bank, Tree
 
 Interval = tuple[int, int]
 """Least and greatest number."""
@@ -68,9 +65,9 @@ class Need:
     ----------
     lengths : least and greatest length.
     items : conditions on items by place, if the list has them.
-    every : of all items.
-    last : of the last item; None if there is no condition.
-    odd : what the parity of all items must be; None if there is no condition.
+    every : condition on every item.
+    last : condition on the last item; None if there is none.
+    odd : required parity of all items; None if there is none.
     total : a total over all items or an extreme, its kind, and what it must be; None if there is no
         condition.
     """
@@ -108,7 +105,7 @@ class Needs:
 
     Attributes
     ----------
-    semantics : of the language.
+    semantics : range of numbers, length of lists, and rounding.
     longest : length of the longest input list of the example.
     """
 
@@ -342,15 +339,15 @@ ROOTS = tuple(o for o in UNARY if o.id not in INVERTIBLE)
 
 
 @dataclass(frozen=True)
-class Root:
+class RootChain:
     """Operations above ZIPWITH.
 
     Attributes
     ----------
-    steps : from ZIPWITH upward.
+    steps : steps from ZIPWITH upward.
     tests : rows as `roots_kernels.Plan.tests` has them.
     lengths, items : ends of those about lengths, which come first, and of those about items.
-    goal : what the last step is to give.
+    goal : value that the last step must give.
     """
 
     steps: tuple[Step, ...]
@@ -405,17 +402,16 @@ class Chains:
 
     Parameters
     ----------
-    bank : from which TAKE, DROP and ACCESS take their numbers.
-    task, semantics : of the search.
+    bank : bank from which TAKE, DROP and ACCESS take their numbers.
+    task, semantics : arguments of the solver.
 
     Attributes
     ----------
-    columns : of the bank that tests are about: lengths, then items by example.
+    columns : columns of the bank that tests read: lengths, then items by example.
     least : least length of a list, for each example.
     """
 
     def __init__(self, bank: Bank, task: Task, semantics: Semantics) -> None:
-        from thesis_cli.synthesis.language.lanes import WIDTH
 
         self._bank, self._output = bank, task.output
         self._bounds = semantics.low, semantics.high
@@ -432,11 +428,11 @@ class Chains:
         self._firsts = [M + sum(longest[:m]) for m in range(M)]
         self.least = [len(y) if isinstance(y, tuple) else 0 for y in self._outputs]
 
-    def of(self, c: int) -> list[Root]:
+    def of(self, c: int) -> list[RootChain]:
         """Roots of so many operations, together with those of their numbers."""
         return list(self._roots(c))
 
-    def _roots(self, c: int) -> Iterator[Root]:
+    def _roots(self, c: int) -> Iterator[RootChain]:
         for goal in self._goals:
             for steps, numbers in self._steps(goal, c - len(goal.path)):
                 needs: list[Need] = []
@@ -493,7 +489,7 @@ class Chains:
                 self._seen.add(key)
                 yield row, numbers
 
-    def _root(self, steps: tuple[Step, ...], needs: Sequence[Need], goal: Goal) -> Root:
+    def _root(self, steps: tuple[Step, ...], needs: Sequence[Need], goal: Goal) -> RootChain:
         """A root with its tests; the sharper ones come first."""
         from thesis_cli.synthesis.join import root_test_kernels as kernels
 
@@ -516,7 +512,7 @@ class Chains:
                 kind, of, total = need.total
                 totals.append((m, column, kernels.FOLD + kind, of, total, 0))
         tests = [test for _, test in sorted(lengths)] + [test for _, test in sorted(items)[:MOST_TESTS]]
-        return Root(steps, (*tests, *totals), len(lengths), len(tests), goal)
+        return RootChain(steps, (*tests, *totals), len(lengths), len(tests), goal)
 
 
 def rows_of(bank: Bank, size: int, is_int: bool) -> Ints:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from thesis_cli.base.compiled import helper
-from thesis_cli.synthesis.language.lanes import NULL
+from thesis_cli.synthesis.language.packing import NULL
 
 PREDICATES = [(1, 1, 2), (-1, 1, 2), (0, 1, 0), (0, 1, 1)]
 """(>0), (<0), (%2==0) and (%2==1), as `TOTALS` has them."""

@@ -15,19 +15,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thesis_cli.synthesis.join.root_chains import Chains, Root, rows_of
+from thesis_cli.base.arrays import Ints
+from thesis_cli.synthesis.join.root_chains import Chains, RootChain, rows_of
 from thesis_cli.synthesis.language.dsl import DEFAULT, Semantics
-from thesis_cli.synthesis.language.packing import pack
+from thesis_cli.synthesis.language.packing import Lanes, pack
 from thesis_cli.synthesis.language.task import Example, Task
-from thesis_cli.synthesis.search.bottom_up import Bank
+from thesis_cli.synthesis.search.bottom_up import Bank, Tree
 from thesis_cli.synthesis.search.depth_first import Clock, Run
 from thesis_cli.synthesis.search.solver import Limits, Order, Stop
-from thesis_cli.synthesis.search.trees import Tree
 
 if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Ints
-    from thesis_cli.synthesis.join.roots_kernels import Plan, Side
-    from thesis_cli.synthesis.language.lanes import Lanes
+    from thesis_cli.synthesis.join.roots_kernels import RootPlan, Side
 
 SHARED = 2
 """Operations that a tree may have beyond the greatest length, since a program computes equal parts
@@ -67,8 +65,8 @@ class Roots:
 
     Parameters
     ----------
-    bank : of the task.
-    task, limits, semantics : as solvers take them.
+    bank : bank of the task.
+    task, limits, semantics : arguments of a solver.
     """
 
     def __init__(self, bank: Bank, task: Task, limits: Limits, semantics: Semantics) -> None:
@@ -78,7 +76,7 @@ class Roots:
         self._bounds = bounds_of(semantics)
         self._chains = Chains(bank, task, semantics)
         self._sides: dict[int, Side] = {}
-        self._plans: dict[int, tuple[list[Root], Plan, Lanes]] = {}
+        self._plans: dict[int, tuple[list[RootChain], RootPlan, Lanes]] = {}
         self._steps: list[tuple[float, int, int, int]] = []
         self._known = -1
         self._found = np.zeros((HITS, 4), dtype=np.int64)
@@ -128,21 +126,21 @@ class Roots:
         more = search(self._bank.rows.pool, sides, plan, scratch, self._bounds, state, self._found)
         return more, [self._tree(roots, *hit) for hit in self._found[: state[3]].tolist()]
 
-    def _tree(self, roots: Sequence[Root], root: int, f: int, a: int, b: int) -> Tree:
+    def _tree(self, roots: Sequence[RootChain], root: int, f: int, a: int, b: int) -> Tree:
         from thesis_cli.synthesis.join.root_test_kernels import SUBTRACTED
         from thesis_cli.synthesis.join.roots_kernels import ZIPS
 
         return roots[root].above((int(ZIPS[f]), b, a) if f == SUBTRACTED else (int(ZIPS[f]), a, b))
 
-    def _plan(self, c: int) -> tuple[list[Root], Plan, Lanes]:
+    def _plan(self, c: int) -> tuple[list[RootChain], RootPlan, Lanes]:
         """Roots with so many operations."""
         if c not in self._plans:
             self._plans[c] = self._compile(self._chains.of(c))
         return self._plans[c]
 
-    def _compile(self, roots: list[Root]) -> tuple[list[Root], Plan, Lanes]:
+    def _compile(self, roots: list[RootChain]) -> tuple[list[RootChain], RootPlan, Lanes]:
         """Roots, their tests in tables, and a pool with their targets and numbers."""
-        from thesis_cli.synthesis.join.roots_kernels import FREE, Plan
+        from thesis_cli.synthesis.join.roots_kernels import FREE, RootPlan
 
         goals = list(dict.fromkeys(root.goal for root in roots))
         rows = sorted({number for root in roots for _, number in root.steps if number >= 0})
@@ -158,7 +156,7 @@ class Roots:
             chains.append(chain + [(-1, -1)] * (2 - len(chain)))
         targets = [FREE + goals.index(root.goal) for root in roots]
         shapes = ((tests, (-1, 6)), (parts, (-1, 4)), (chains, (-1, 2, 2)), (targets, (-1,)))
-        return roots, Plan(*(np.array(x, dtype=np.int64).reshape(shape) for x, shape in shapes)), scratch
+        return roots, RootPlan(*(np.array(x, dtype=np.int64).reshape(shape) for x, shape in shapes)), scratch
 
     def _side(self, size: int) -> Side:
         """Lists of a size that are long enough, by column."""

@@ -24,8 +24,9 @@ from thesis_cli.synthesis.join.root_test_kernels import (
     prepare,
 )
 from thesis_cli.synthesis.language.dsl import BY_NAME
-from thesis_cli.synthesis.language.lanes import Lanes, examples_of, same
+from thesis_cli.synthesis.language.lanes import examples_of, same
 from thesis_cli.synthesis.language.operation_kernels import Bounds, apply
+from thesis_cli.synthesis.language.packing import Lanes
 
 Columns = npt.NDArray[np.int16]
 
@@ -49,19 +50,19 @@ class Side(NamedTuple):
     Attributes
     ----------
     columns : lengths of the M examples, then items at places; shape (C, V), NULL beyond the end.
-    rows : of the bank, shape (V,).
+    rows : rows of the bank, shape (V,).
     """
 
     columns: Columns
     rows: Ints
 
 
-class Plan(NamedTuple):
+class RootPlan(NamedTuple):
     """The roots.
 
     Attributes
     ----------
-    tests : of all roots, shape (N, 6); for each root those of lengths, then those of items.
+    tests : tests of all roots, shape (N, 6); for each root those of lengths, then those of items.
     parts : first test, first test of an item, first one of a total, and end, for each root, shape
         (R, 4).
     chains : operation and row of its number for each step from ZIPWITH up to the root; -1 where
@@ -160,7 +161,7 @@ def _lengths(mine, a, tests, part, ready):
 def search(
     pool: Lanes,
     sides: tuple[Side, Side],
-    plan: Plan,
+    plan: RootPlan,
     scratch: Lanes,
     bounds: Bounds,
     state: Ints,

@@ -43,9 +43,9 @@ class Turns:
 
     Parameters
     ----------
-    run : to which programs are reported.
-    task, order, limits, semantics : as a solver takes them.
-    close : as in a `Bank`.
+    run : search to which programs are reported.
+    task, order, limits, semantics : arguments of a solver.
+    close : excess of lines up to which a program is shortened, as in a `Bank`.
     """
 
     def __init__(

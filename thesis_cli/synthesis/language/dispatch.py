@@ -17,9 +17,9 @@ def by_operation(name: str, parameters: str, calls: Sequence[tuple[Any, ...]], m
 
     Parameters
     ----------
-    name : of the function.
-    parameters : as they stand in its head after `id`, such as `x, y`.
-    calls : for each operation, a compiled function and further compiled functions, which it takes
+    name : name of the function.
+    parameters : parameters after `id`, as text such as `x, y`.
+    calls : a compiled function for each operation, and further compiled functions, which it takes
         first.
     module : the globals of the module that the function is to belong to; compiled code is cached
         with that module.

@@ -48,13 +48,13 @@ class Lambda:
 
     Attributes
     ----------
-    name : as programs write it.
+    name : name in programs.
     type : its signature.
     apply : the numbers it takes -> a number or a truth value; a quotient is truncated toward zero.
-    rule : what it computes; kernels, ranges, sets of numbers and formulas all have a rule of this
-        name.
+    rule : name of what it computes; kernels, ranges, sets of numbers and formulas all have a rule
+        of this name.
     by : the constant of that rule.
-    floor : as `apply`, with the quotient rounded down; None if there is no quotient.
+    floor : `apply` with the quotient rounded down; None if there is no quotient.
     commutes : whether swapped numbers give the same.
     doubled : name of the lambda of one number x that gives what this one gives for x and x; empty
         if there is none.
@@ -81,7 +81,7 @@ class Function:
 
     Attributes
     ----------
-    name : as programs write it.
+    name : name in programs.
     inputs, output : types of the variables it takes, in order, and of its result.
     apply : the values it takes, after the lambda if it takes one -> a value, or None (NULL).
     kernel : compiled code, in `operation_kernels.KERNELS`.
@@ -108,7 +108,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Operation:
-    """What one line of a program can do: a first-order function, or a higher-order one with its
+    """One possible line of a program: a first-order function, or a higher-order one with its
     lambda.
 
     Attributes
@@ -124,7 +124,7 @@ class Operation:
 
     @cached_property
     def name(self) -> str:
-        """As programs write it, such as `MAP (*3)`."""
+        """Name in programs, such as `MAP (*3)`."""
         return f"{self.function.name} {self.f.name}" if self.f else self.function.name
 
     @cached_property
@@ -150,7 +150,7 @@ class Operation:
 
     @cached_property
     def floor(self) -> Callable[..., Value | None]:
-        """As `trunc`, where quotients are rounded down."""
+        """`trunc` with quotients rounded down."""
         return partial(self.function.apply, self.f.floor) if self.f and self.f.floor else self.trunc
 
     @cached_property
@@ -171,18 +171,14 @@ class Operation:
 
 @dataclass(frozen=True)
 class Semantics:
-    """The choices that the thesis leaves open, and its constants.
+    """The choices that the thesis leaves open, and its constants. Raises InputError if the division
+    is unknown, the bounds are in the wrong order or beyond 16 bits, or lists have no room.
 
     Attributes
     ----------
     division : (/2), (/3), (/4) truncate toward zero, or round down.
     low, high : range of numbers; a program that leaves it has no value.
     longest : length L of the longest input list. No operation lengthens a list.
-
-    Raises
-    ------
-    InputError : the division is unknown, the bounds are in the wrong order or beyond 16 bits, or
-        lists have no room.
     """
 
     division: Division = "trunc"
@@ -339,11 +335,6 @@ BY_NAME = {operation.name: operation for operation in OPERATIONS}
 
 
 def check_rules(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse rows without a rule, and rules that no row names.
-
-    Raises
-    ------
-    AssertionError : naming them.
-    """
+    """Refuse rows without a rule, and rules that no row names. Raises AssertionError naming them."""
     rows, rules = set(names), {*known} - {"unknown"}
     assert rows - {"unknown"} == rules, f"{kind}: {sorted(rows ^ rules)} stand in one of rows and rules only"

@@ -1,10 +1,4 @@
-"""Values in lanes, as compiled code reads them.
-
-A value is a row of a pool. It has `WIDTH` int16 lanes for each of M examples, one example after the
-other, then the length of each. Lanes beyond the length, at least one, hold NULL; a number is a list
-of length 1. Loops over all lanes of all examples become vector instructions, which loops over true
-lengths would not; where a loop cannot become one, the length that is stored bounds it.
-"""
+"""Compiled access to values in lanes (see `packing`)."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
@@ -14,27 +8,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
 from thesis_cli.base.compiled import helper
-
-Lanes = npt.NDArray[np.int16]
-Flags = npt.NDArray[np.bool_]
-
-WIDTH = 32
-"""Lanes of a list; it is shorter by at least 1."""
-
-NULL = np.int16(-(2**15))
-"""What stands in lanes beyond the length. Like 2^15 - 1, to which larger numbers are clamped, it is
-in no range."""
+from thesis_cli.synthesis.language.packing import NULL, WIDTH
 
 inlined: Any = partial(njit, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-
-
-def row_size(examples: int) -> int:
-    """Lanes and lengths of a value, in words of 64 bits."""
-    return WIDTH * examples + -(-examples // 4) * 4
 
 
 @inlined

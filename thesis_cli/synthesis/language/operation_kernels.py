@@ -13,7 +13,6 @@ from thesis_cli.base.compiled import ZERO, kernel
 from thesis_cli.synthesis.language.dispatch import by_operation
 from thesis_cli.synthesis.language.dsl import INT, OPERATIONS, Lambda, Semantics, check_rules
 from thesis_cli.synthesis.language.lanes import (
-    NULL,
     clamp,
     clear,
     copy_lengths,
@@ -25,6 +24,7 @@ from thesis_cli.synthesis.language.lanes import (
     set_length,
     start,
 )
+from thesis_cli.synthesis.language.packing import NULL
 
 LIST, INT_LIST, LIST_LIST = range(3)
 TAKES = np.array([LIST if len(o.inputs) == 1 else INT_LIST if INT in o.inputs else LIST_LIST for o in OPERATIONS])

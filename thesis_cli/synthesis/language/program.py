@@ -49,17 +49,13 @@ class Line:
 
 @dataclass(frozen=True)
 class Program:
-    """A well-typed program; the result of its last line is its output.
+    """A well-typed program; the result of its last line is its output. Raises InputError if it has
+    no line, no input or more than 3, or a line does not fit the variables above it.
 
     Attributes
     ----------
     inputs : types of its 1 to 3 inputs.
     lines : its T >= 1 statements.
-
-    Raises
-    ------
-    InputError : it has no line, no input or more than 3, or a line does not fit the variables above
-        it.
     """
 
     inputs: tuple[Type, ...]
@@ -140,7 +136,8 @@ def program_on(inputs: tuple[Type, ...], lines: tuple[Line, ...]) -> Program:
 
 
 def run(program: Program, inputs: Sequence[Value], semantics: Semantics = DEFAULT, ranged: bool = True) -> Value | None:
-    """Output of a program; every compiled interpreter is compared with it.
+    """Output of a program; every compiled interpreter is compared with it. Raises InputError if the
+    inputs are of other types.
 
     Parameters
     ----------
@@ -151,10 +148,6 @@ def run(program: Program, inputs: Sequence[Value], semantics: Semantics = DEFAUL
     -------
     The value of its last line; None if any line, used or not, gives NULL or, if that is refused, leaves
     the range.
-
-    Raises
-    ------
-    InputError : the inputs are of other types.
     """
     values = list(inputs)
     found = tuple(map(type_of, values))
@@ -175,12 +168,8 @@ def parse(text: str, source: str | Path = "program") -> Program:
     Statements are on separate lines, or separated by `;` or `|`. `a <- [int]` and `k <- int`
     declare inputs and come first; `c <- ZIPWITH (-) a b` applies an operation to variables above
     it. Arrows and minus signs may be the printed ones. Case matters only in names of variables,
-    which are not kept.
-
-    Raises
-    ------
-    InputError : a line that is not a statement, an unknown name, a name that is defined twice, or a
-        wrong type; or there is no program at all. It names the line.
+    which are not kept. Raises InputError for a line that is not a statement, an unknown name, a
+    name that is defined twice, or a wrong type; or there is no program at all. It names the line.
     """
     names: list[str] = []
     types: list[Type] = []

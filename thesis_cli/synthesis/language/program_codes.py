@@ -56,12 +56,8 @@ def arguments_of(code: Any, bits: Any = VARIABLE_BITS) -> Any:
 
 
 def encode(program: Program) -> Codes:
-    """Codes of a program's lines, shape (T,), int32.
-
-    Raises
-    ------
-    InputError : more than `MOST_LINES` lines.
-    """
+    """Codes of a program's lines, shape (T,), int32. Raises InputError for more than `MOST_LINES`
+    lines."""
     import numpy as np
 
     if len(program) > MOST_LINES:

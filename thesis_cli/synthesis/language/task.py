@@ -66,8 +66,8 @@ class BadTask:
 
     Attributes
     ----------
-    name : what the task would be called.
-    reason : what is wrong with it.
+    name : name that the task would have.
+    reason : the problem.
     """
 
     name: str
@@ -82,7 +82,8 @@ def check(program: Program, task: Task, semantics: Semantics = DEFAULT) -> bool:
 
 
 def load_tasks(path: str | Path, semantics: Semantics = DEFAULT) -> list[Task]:
-    """Read a file of tasks.
+    """Read a file of tasks. Raises InputError for no such file, not UTF-8, not JSON, no task, or a
+    bad one. It names the file, the line (of JSON Lines) and the example.
 
     Parameters
     ----------
@@ -90,11 +91,6 @@ def load_tasks(path: str | Path, semantics: Semantics = DEFAULT) -> list[Task]:
         describes tasks. A task without a name gets that of the file, with its line if there are
         several.
     semantics : examples must keep to its range of numbers and length of lists.
-
-    Raises
-    ------
-    InputError : no such file, not UTF-8, not JSON, no task, or a bad one. It names the file, the
-        line (of JSON Lines) and the example.
     """
     return [_good(task) for task in _load(path, semantics)]
 
@@ -168,28 +164,20 @@ def read_task(content: object, name: str, semantics: Semantics = DEFAULT) -> Tas
 
 
 def tasks_of(source: object, semantics: Semantics = DEFAULT) -> list[Task]:
-    """Tasks from what a Python caller has.
+    """Tasks from what a Python caller has. Raises InputError as `load_tasks` and `read_task` do.
 
     Parameters
     ----------
     source : a path, as for `load_tasks`; a task; what `read_task` takes, where tuples and arrays
         may stand for lists; or a list of tasks, of which each is a `Task` or a mapping with
         examples.
-
-    Raises
-    ------
-    InputError : as `load_tasks` and `read_task` do.
     """
     return [_good(task) for task in _tasks_of(source, semantics)]
 
 
 def tasks_and_bad_ones(source: object, semantics: Semantics = DEFAULT) -> list[Task | BadTask]:
     """`tasks_of`, where a bad line of JSON Lines, or a bad task of a list, stands for itself.
-
-    Raises
-    ------
-    InputError : the source itself is bad, or all its tasks are.
-    """
+    Raises InputError if the source itself is bad, or all its tasks are."""
     found = list(_tasks_of(source, semantics, skipping=True))
     if all(isinstance(task, BadTask) for task in found):
         _good(found[0])
@@ -229,12 +217,7 @@ def _task(content: object, name: str, semantics: Semantics) -> Task:
 
 def plain(content: object) -> object:
     """The same in the types of JSON: lists for tuples and arrays, numbers of Python for those of
-    NumPy.
-
-    Raises
-    ------
-    InputError : lists are nested too deeply, or hold themselves.
-    """
+    NumPy. Raises InputError if lists are nested too deeply, or hold themselves."""
     try:
         return _plain(content)
     except RecursionError:
@@ -250,12 +233,8 @@ def _plain(content: object) -> object:
 
 
 def read_value(content: object, where: str, semantics: Semantics = DEFAULT) -> Value:
-    """A number or a list of numbers from what JSON holds; 3.0 is 3.
-
-    Raises
-    ------
-    InputError : neither, out of range, or too long; names the place, `where`.
-    """
+    """A number or a list of numbers from what JSON holds; 3.0 is 3. Raises InputError for neither,
+    out of range, or too long; names the place, `where`."""
     if not isinstance(content, list):
         return _number(content, where, semantics)
     if len(content) > semantics.longest:
@@ -267,12 +246,8 @@ def read_value(content: object, where: str, semantics: Semantics = DEFAULT) -> V
 
 def read_inputs(content: object, where: str, semantics: Semantics = DEFAULT) -> tuple[Value, ...]:
     """The inputs of a program from what JSON holds: a list of 1 to 3 values, one of them at least a
-    list.
-
-    Raises
-    ------
-    InputError : they are not, or one is no value (`read_value`); names the place, `where`.
-    """
+    list. Raises InputError if they are not, or one is no value (`read_value`); names the place,
+    `where`."""
     remedy = f"it must be a list of 1 to {MOST_INPUTS} inputs, such as [[1, 2, 3]] for one list"
     if not isinstance(content, list):
         raise InputError(f"{where}: the inputs are {_show(content)}", remedy)

@@ -5,19 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from thesis_cli.base.arrays import Bools, Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.corpus.corpus import TYPES, Corpus, Types
 from thesis_cli.synthesis.language.dsl import DEFAULT, INT, MOST_INPUTS, Semantics
+from thesis_cli.synthesis.language.packing import NULL
 from thesis_cli.synthesis.language.task import Task
-
-if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Floats
-    from thesis_cli.synthesis.language.lanes import Flags
 
 _ONE_HOT = np.array([[0, 0], [1, 0], [0, 1]], dtype=np.float32)
 """Types by their codes: no value, a number, a list."""
@@ -38,23 +35,30 @@ class Encoded:
     size : rows of the embedding: 513 for the range of the thesis.
     attributes : which functions and lambdas the program uses, shape (B, 34); None for tasks, whose
         programs are not known.
-    weights : of the programs, shape (B,); 1 for tasks.
+    weights : weight of each program, shape (B,); 1 for tasks.
     """
 
     types: npt.NDArray[np.float32]
     numbers: npt.NDArray[np.int32]
-    present: Flags
+    present: Bools
     size: int
-    attributes: Flags | None
+    attributes: Bools | None
     weights: Floats
 
     def __len__(self) -> int:
         return len(self.types)
 
+    def check(self, size: int, longest: int) -> None:
+        """Refuse examples that are encoded for other rows of the embedding or another length of lists."""
+        if self.size != size or self.numbers.shape[3] != longest:
+            problem = f"the examples have {self.size:,} numbers in lists of {self.numbers.shape[3]}"
+            raise InputError(problem, f"the network takes {size:,} numbers in lists of {longest}")
+
 
 def encode(source: Corpus | Sequence[Task], semantics: Semantics | None = None, examples: int | None = None) -> Encoded:
     """Examples as an encoder takes them. The same examples make the same arrays, from wherever they
-    come.
+    come. Raises InputError if a value of a task is out of range, or too long, or there are too many
+    inputs; a corpus was made with other semantics.
 
     Parameters
     ----------
@@ -64,15 +68,8 @@ def encode(source: Corpus | Sequence[Task], semantics: Semantics | None = None, 
         and of the thesis for tasks.
     examples : M; the first M examples count. By default, all of the corpus, or of the task that has
         most.
-
-    Raises
-    ------
-    InputError : a value of a task is out of range, or too long, or there are too many inputs; a
-        corpus was made with other semantics.
     """
     if isinstance(source, Corpus):
-        from thesis_cli.synthesis.language.lanes import NULL
-
         semantics = semantics or source.semantics
         if (semantics.low, semantics.high, semantics.longest) != (
             source.semantics.low,
@@ -96,7 +93,7 @@ def encode(source: Corpus | Sequence[Task], semantics: Semantics | None = None, 
     return Encoded(_ONE_HOT[types], places, present, size, attributes, weights)
 
 
-def _arrays(tasks: Sequence[Task], semantics: Semantics) -> tuple[Types, npt.NDArray[np.int32], Flags]:
+def _arrays(tasks: Sequence[Task], semantics: Semantics) -> tuple[Types, npt.NDArray[np.int32], Bools]:
     """Types of tasks as a corpus has them, rows of the embedding, and which examples there are."""
     most = max((len(task.examples) for task in tasks), default=0)
     types = np.zeros((len(tasks), MOST_INPUTS + 1), dtype=np.int8)

@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES, MOST_INPUTS
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def shapes_of(embedding: int, layers: int, units: int, rows: int, longest: int) 
     Parameters
     ----------
     embedding, layers, units : E, H, K.
-    rows : of the embedding, R.
+    rows : rows R of the embedding.
     longest : length L of lists.
     """
     first = VALUES * (TYPE_BITS + longest * embedding)
@@ -68,9 +67,9 @@ class FeedForward:
     embedding : shape (R, E).
     of_types : weights of the types, shape (8, K).
     of_places : weights of the embedded numbers, shape (4, L E, K).
-    of_null : what the places of a value from the n-th on add to the first layer if they are NULL,
-        shape (4, L + 1, K).
-    bias : of the first layer, shape (K,).
+    of_null : sum over the places of a value from the n-th on that they add to the first layer if
+        they are NULL, shape (4, L + 1, K).
+    bias : bias of the first layer, shape (K,).
     hidden : weights, shape (K, K), and biases of the other layers.
     output : weights, shape (K, 34), and biases of the logits.
     """
@@ -85,12 +84,8 @@ class FeedForward:
 
     @classmethod
     def of(cls, weights: Weights) -> FeedForward:
-        """The network of weights of the kind `feed-forward`.
-
-        Raises
-        ------
-        InputError : the arrays do not have the shapes that the sizes require.
-        """
+        """The network of weights of the kind `feed-forward`. Raises InputError if the arrays do not
+        have the shapes that the sizes require."""
         semantics = weights.semantics
         dimensions, layers, units = (weights.size(name) for name in ("embedding", "layers", "units"))
         rows = semantics.high - semantics.low + 2
@@ -118,20 +113,12 @@ class FeedForward:
 
     def decoded(self, pooled: Array) -> Array:
         """Logits of the attributes, shape (B, 34), from the pooled last layer."""
-        found: Array = pooled @ self.output[0] + self.output[1]
-        return found
+        return np.asarray(pooled @ self.output[0] + self.output[1])
 
     def pooled(self, encoded: Encoded) -> Array:
-        """The mean of the last layer over the examples that are present, shape (B, K).
-
-        Raises
-        ------
-        InputError : the examples are encoded for another range or length of lists.
-        """
-        longest, size = self.of_null.shape[1] - 1, len(self.embedding)
-        if encoded.size != size or encoded.numbers.shape[3] != longest:
-            problem = f"the examples have {encoded.size:,} numbers in lists of {encoded.numbers.shape[3]}"
-            raise InputError(problem, f"the network takes {size:,} numbers in lists of {longest}")
+        """The mean of the last layer over the examples that are present, shape (B, K). Raises
+        InputError if the examples are encoded for another range or length of lists."""
+        encoded.check(len(self.embedding), self.of_null.shape[1] - 1)
         pooled = np.zeros((len(encoded), len(self.bias)), dtype=np.float32)
         types = encoded.types.reshape(len(encoded), -1)
         codes = types @ np.float32(2) ** np.arange(types.shape[1])

@@ -1,4 +1,5 @@
-"""The network of Thesis section 5.5.3 whose encoder is recurrent, in NumPy.
+"""The network of Thesis section 5.5.3 with a recurrent encoder, and the gated recurrent unit (GRU), in
+NumPy.
 
 A GRU reads an example place by place: at step k, the k-th numbers of all inputs and of the output,
 embedded as in appendix D.3, and the types. It ends with the longest list. Its last state takes the
@@ -25,11 +26,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES
-from thesis_cli.synthesis.networks.feed_forward import ROWS, TYPE_BITS, VALUES
-from thesis_cli.synthesis.networks.recurrent import Cell
-from thesis_cli.synthesis.networks.recurrent import shapes_of as shapes_of_gru
+from thesis_cli.synthesis.networks.feed_forward import ROWS, TYPE_BITS, VALUES, sigmoid
 
 if TYPE_CHECKING:
     from thesis_cli.synthesis.networks.encoding import Encoded
@@ -42,11 +40,11 @@ def shapes_of(embedding: int, units: int, rows: int) -> dict[str, tuple[int, ...
     Parameters
     ----------
     embedding, units : E, K.
-    rows : of the embedding, R.
+    rows : rows R of the embedding.
     """
     return {
         "embedding": (rows, embedding),
-        **shapes_of_gru(VALUES * (TYPE_BITS + embedding), units),
+        **cell_shapes(VALUES * (TYPE_BITS + embedding), units),
         "attributes.weight": (len(ATTRIBUTES), units),
         "attributes.bias": (len(ATTRIBUTES),),
     }
@@ -60,40 +58,29 @@ class Recurrent:
     ----------
     embedding : shape (R, E).
     longest : length L of lists.
-    cell : of the encoder.
+    cell : cell of the encoder.
     output : weights, shape (K, 34), and biases of the logits.
     """
 
     embedding: Array
     longest: int
-    cell: Cell
+    cell: GruCell
     output: tuple[Array, Array]
 
     @classmethod
     def of(cls, weights: Weights) -> Recurrent:
-        """The network of weights of the kind `gru`.
-
-        Raises
-        ------
-        InputError : the arrays do not have the shapes that the sizes require.
-        """
+        """The network of weights of the kind `gru`. Raises InputError if the arrays do not have the
+        shapes that the sizes require."""
         semantics, arrays = weights.semantics, weights.arrays
         dimensions, units = weights.size("embedding"), weights.size("units")
         weights.check_arrays(shapes_of(dimensions, units, semantics.high - semantics.low + 2))
         output = arrays["attributes.weight"].T, arrays["attributes.bias"]
-        return cls(arrays["embedding"], semantics.longest, Cell.of(weights), output)
+        return cls(arrays["embedding"], semantics.longest, GruCell.of(weights), output)
 
     def logits(self, encoded: Encoded) -> Array:
         """Logits of the attributes of each task, shape (B, 34), from the examples that are present.
-
-        Raises
-        ------
-        InputError : the examples are encoded for another range or length of lists.
-        """
-        size = len(self.embedding)
-        if encoded.size != size or encoded.numbers.shape[3] != self.longest:
-            problem = f"the examples have {encoded.size:,} numbers in lists of {encoded.numbers.shape[3]}"
-            raise InputError(problem, f"the network takes {size:,} numbers in lists of {self.longest}")
+        Raises InputError if the examples are encoded for another range or length of lists."""
+        encoded.check(len(self.embedding), self.longest)
         pooled = np.zeros((len(encoded), len(self.cell.of_state[0])), dtype=np.float32)
         tasks, examples = np.nonzero(encoded.present)
         for start in range(0, len(tasks), ROWS):
@@ -101,8 +88,7 @@ class Recurrent:
             types = encoded.types[tasks[part]].reshape(-1, VALUES * TYPE_BITS)
             np.add.at(pooled, tasks[part], self._last_state(types, encoded.numbers[tasks[part], examples[part]]))
         pooled /= np.maximum(1, encoded.present.sum(axis=1, keepdims=True, dtype=np.float32))
-        found: Array = pooled @ self.output[0] + self.output[1]
-        return found
+        return np.asarray(pooled @ self.output[0] + self.output[1])
 
     def _last_state(self, types: Array, numbers: npt.NDArray[np.int32]) -> Array:
         """The last states for examples: types of shape (N, 8), numbers of shape (N, 4, L) -> (N,
@@ -124,3 +110,48 @@ def lengths_of(numbers: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     numbers, at least one, shape (N,)."""
     there = (numbers != 0).any(axis=1)
     return np.where(there.any(axis=1), there.shape[1] - np.argmax(there[:, ::-1], axis=1), 1)
+
+
+def cell_shapes(inputs: int, units: int) -> dict[str, tuple[int, ...]]:
+    """Shapes of the arrays of a GRU, with the names that PyTorch gives them after `gru.`."""
+    return {
+        "gru.weight_ih": (3 * units, inputs),
+        "gru.weight_hh": (3 * units, units),
+        "gru.bias_ih": (3 * units,),
+        "gru.bias_hh": (3 * units,),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class GruCell:
+    """One step of a GRU with D inputs and K units, as PyTorch defines it. The three gates are reset,
+    update and new state.
+
+    Attributes
+    ----------
+    of_inputs : weights, shape (D, 3 K), and bias, shape (3 K,).
+    of_state : the same, shapes (K, 3 K) and (3 K,).
+    """
+
+    of_inputs: tuple[Array, Array]
+    of_state: tuple[Array, Array]
+
+    @classmethod
+    def of(cls, weights: Weights) -> GruCell:
+        """The arrays of weights that `cell_shapes` names."""
+        pairs = [(f"gru.weight_{which}", f"gru.bias_{which}") for which in ("ih", "hh")]
+        inputs, state = ((np.ascontiguousarray(weights.arrays[w].T), weights.arrays[b]) for w, b in pairs)
+        return cls(inputs, state)
+
+    def gates(self, inputs: Array) -> Array:
+        """Part of the gates that inputs of shape (..., D) add, shape (..., 3 K)."""
+        return np.asarray(inputs @ self.of_inputs[0] + self.of_inputs[1])
+
+    def step(self, gates: Array, state: Array) -> Array:
+        """The next states, shape (N, K), from what the inputs add to the gates, and the states."""
+        units = state.shape[1]
+        own = state @ self.of_state[0] + self.of_state[1]
+        both = sigmoid(gates[:, : 2 * units] + own[:, : 2 * units])
+        reset, update = both[:, :units], both[:, units:]
+        new = np.tanh(gates[:, 2 * units :] + reset * own[:, 2 * units :])
+        return np.asarray(new + update * (state - new))

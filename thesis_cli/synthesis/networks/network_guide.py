@@ -1,5 +1,6 @@
 """Guides that are networks: the predicted probability that a program uses each function and lambda
-(Thesis section 5.4.3)."""
+(Thesis section 5.4.3), or a network for next lines, which searches ask for each partial program.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +20,11 @@ from thesis_cli.synthesis.networks.feed_forward import FeedForward
 from thesis_cli.synthesis.networks.gru import Recurrent
 from thesis_cli.synthesis.networks.program_decoder import ProgramNetwork
 from thesis_cli.synthesis.networks.weights import SUFFIX, Weights, load
-from thesis_cli.synthesis.search.solver import Order, TokenOrder
+from thesis_cli.synthesis.search.solver import LineOrder, Order, TokenOrder
 
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Floats
+    from thesis_cli.synthesis.language.task import Task
     from thesis_cli.synthesis.networks.encoding import Encoded
     from thesis_cli.synthesis.networks.weights import Array
 
@@ -33,14 +35,14 @@ TASKS = 2**10
 """Tasks that are encoded at a time."""
 
 
-class Network(Protocol):
+class AttributeNetwork(Protocol):
     """A network that predicts attributes."""
 
     def logits(self, encoded: Encoded) -> Array:
         """Logits of the attributes of each task, shape (B, 34), float32."""
 
 
-_NETWORKS: dict[str, Callable[[Weights], Network]] = {
+_NETWORKS: dict[str, Callable[[Weights], AttributeNetwork]] = {
     "feed-forward": FeedForward.of,
     "gru": Recurrent.of,
     "program": ProgramNetwork.of,
@@ -54,21 +56,17 @@ class NetworkGuide:
 
     Attributes
     ----------
-    weights : of the network, with the range of numbers and length of lists that it takes.
+    weights : weights of the network, with the range of numbers and length of lists that it takes.
     network : the network of these weights.
     """
 
     weights: Weights
-    network: Network
+    network: AttributeNetwork
 
     @classmethod
     def of(cls, weights: Weights) -> NetworkGuide:
-        """The guide of weights.
-
-        Raises
-        ------
-        InputError : the network is of another kind, or its arrays do not fit its sizes.
-        """
+        """The guide of weights. Raises InputError if the network is of another kind, or its arrays
+        do not fit its sizes."""
         if weights.kind not in _NETWORKS:
             remedy = f"it must be {' or '.join(_NETWORKS)}"
             raise InputError(f"its network is of the kind {weights.kind!r}", remedy, source=weights.name)
@@ -127,11 +125,38 @@ def _default() -> NetworkGuide:
 
 
 def network_guide(name: str | Path = "network") -> NetworkGuide:
-    """The guide that a user names: `network` for the shipped weights that serve most tasks, the name
-    of other shipped weights, or a file.
-
-    Raises
-    ------
-    InputError : as `weights.load` and `NetworkGuide.of`.
-    """
+    """The guide that a user names: `network` for the shipped weights that serve most tasks, the
+    name of other shipped weights, or a file. Raises InputError as `weights.load` and
+    `NetworkGuide.of` do."""
     return _default() if name == "network" else NetworkGuide.of(load(name))
+
+
+@dataclass(frozen=True, eq=False)
+class LineGuide:
+    """A guide that gives every task the prior, and a network to the searches that can ask it.
+
+    Attributes
+    ----------
+    weights : weights of the network.
+    prior : order of searches that do not ask the network.
+    """
+
+    weights: Weights
+    prior: Order
+
+    @property
+    def identity(self) -> str:
+        """Name of the weights, and a digest."""
+        return f"network {self.weights.name} {self.weights.digest[:16]}"
+
+    def orders(self, tasks: Sequence[Task]) -> list[LineOrder]:
+        """The prior, with the name of the weights, for each task."""
+        order = LineOrder(self.prior.probabilities, self.weights.name)
+        return [order] * len(tasks)
+
+
+def line_guide(name: str | Path, prior: Order) -> LineGuide | NetworkGuide:
+    """The guide of weights that may be those of a network for next lines. Raises InputError as
+    `weights.load` and `NetworkGuide.of` do."""
+    weights = load(name)
+    return LineGuide(weights, prior) if weights.kind == "next-line" else NetworkGuide.of(weights)

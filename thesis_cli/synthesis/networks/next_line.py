@@ -1,6 +1,9 @@
 """The network that reads the values of a partial program and says what its next line may be.
 
-It is the policy of searches that build programs line by line (`execution`, `moves`).
+It is the policy of searches that build programs line by line (`execution`, `moves`). Among the scores
+of all lines of a program, those of operations of one argument come first, shape (operations, V), then
+those of operations of two, shape (operations, V, V). A pair of lists that can be swapped stands at its
+first and second variable in ascending order.
 """
 
 from __future__ import annotations
@@ -15,18 +18,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from thesis_cli.base.arrays import Ints
 from thesis_cli.synthesis.language.dsl import OPERATIONS
+from thesis_cli.synthesis.language.packing import Lanes
 from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.networks import weights as files
-from thesis_cli.synthesis.networks.move_places import COLUMN, COMMUTES, DOUBLE, SINGLE
 from thesis_cli.synthesis.search.depth_first import ALL, Pruning
 from thesis_cli.synthesis.search.execution import start
 from thesis_cli.synthesis.search.moves import moves as moves_of
 
 if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Ints
-    from thesis_cli.synthesis.language.lanes import Lanes
-    from thesis_cli.synthesis.networks.next_line_kernels import States, Table
+    from thesis_cli.synthesis.networks.next_line_kernels import EncodingTable, States
     from thesis_cli.synthesis.search.execution import Pool
     from thesis_cli.synthesis.search.moves import Moves
 
@@ -73,16 +75,16 @@ ROOM = 2**15
 
 
 @dataclass(frozen=True)
-class Sizes:
+class LayerSizes:
     """Units of the layers.
 
     Attributes
     ----------
-    pair : of the two layers that see a value and the output of an example.
-    variable : of the encoding of a variable.
-    state : of the encoding of a program.
-    own : of a variable in its program.
-    rank : of the matrix of scores of pairs of variables, for each operation.
+    pair : units of the two layers that see a value and the output of an example.
+    variable : units of the encoding of a variable.
+    state : units of the encoding of a program.
+    own : units of a variable in its program.
+    rank : rank of the matrix of scores of pairs of variables, for each operation.
     """
 
     pair: int = 192
@@ -129,15 +131,15 @@ class _Known:
 
     parts: Scores
     own: Scores
-    table: Table
+    table: EncodingTable
     count: int = 0
 
     @classmethod
-    def empty(cls, room: int, sizes: Sizes) -> _Known:
-        from thesis_cli.synthesis.networks.next_line_kernels import Table
+    def empty(cls, room: int, sizes: LayerSizes) -> _Known:
+        from thesis_cli.synthesis.networks.next_line_kernels import EncodingTable
 
         slots = 1 << (2 * room - 1).bit_length()
-        table = Table(np.zeros(slots, dtype=np.uint64), np.zeros(slots, dtype=np.int64))
+        table = EncodingTable(np.zeros(slots, dtype=np.uint64), np.zeros(slots, dtype=np.int64))
         return cls(np.zeros((room, sizes.state), np.float32), np.zeros((room, sizes.own), np.float32), table)
 
 
@@ -148,26 +150,22 @@ class NextLine:
     Attributes
     ----------
     identity : name and digest of the weights.
-    sizes : of the layers.
+    sizes : sizes of the layers.
     arrays : weights, shape (outputs, inputs), and biases of each layer: `LAYER.weight`,
         `LAYER.bias`.
     """
 
     identity: str
-    sizes: Sizes
+    sizes: LayerSizes
     arrays: Mapping[str, Scores]
     _known: list[_Known] = field(default_factory=list)
 
     @classmethod
     def load(cls, name_or_path: str | Path = "next-line") -> NextLine:
         """A network from its weights: a name of weights that ship with the project, or a file.
-
-        Raises
-        ------
-        InputError : as `weights.load`.
-        """
+        Raises InputError as `weights.load` does."""
         found = files.load(name_or_path, ["next-line"])
-        sizes = Sizes(*(found.size(each.name) for each in fields(Sizes)))
+        sizes = LayerSizes(*(found.size(each.name) for each in fields(LayerSizes)))
         found.check_arrays(sizes.shapes)
         return cls(f"next-line {found.digest[:16]}", sizes, found.arrays)
 
@@ -213,7 +211,7 @@ class NextLine:
         return np.maximum(found, 0, out=found)
 
     def _about(self, pool: Pool) -> States:
-        """What the compiled parts read of a pool."""
+        """Arrays of a pool that the compiled parts read."""
         from thesis_cli.synthesis.networks.next_line_kernels import States
 
         about = zip(pool._targets, pool._target_types.tolist(), pool.tasks, strict=True)
@@ -294,7 +292,7 @@ class NextLine:
 @cache
 def prepare() -> None:
     """Compile the network, or load it."""
-    sizes = Sizes(1, 1, 1, 1, 1)
+    sizes = LayerSizes(1, 1, 1, 1, 1)
     network = NextLine("any", sizes, {name: np.zeros(shape, np.float32) for name, shape in sizes.shapes.items()})
     pool = start([Task("any", (Example(((0,),), 0),))], 1)
     network.scores(pool, moves_of(pool))
@@ -303,3 +301,37 @@ def prepare() -> None:
 def _digest(output: Lanes, number: int) -> int:
     found = hashlib.blake2b(output.tobytes() + number.to_bytes(8, "little"), digest_size=8)
     return int.from_bytes(found.digest(), "little")
+
+
+SINGLE = tuple(o.id for o in OPERATIONS if len(o.inputs) == 1)
+"""Ids of operations of one argument."""
+
+DOUBLE = tuple(o.id for o in OPERATIONS if len(o.inputs) == 2)
+"""Ids of operations of two arguments."""
+
+COMMUTING = tuple(DOUBLE.index(o.id) for o in OPERATIONS if o.commutes)
+"""Places in `DOUBLE` of those whose arguments can be swapped."""
+
+COLUMN = np.zeros(len(OPERATIONS), dtype=np.int64)
+COLUMN[list(SINGLE)] = range(len(SINGLE))
+COLUMN[list(DOUBLE)] = range(len(DOUBLE))
+"""Place of each operation in `SINGLE` or `DOUBLE`."""
+
+COMMUTES = np.array([o.commutes for o in OPERATIONS])
+"""Whether the arguments of an operation can be swapped."""
+
+_IS_DOUBLE = np.isin(range(len(OPERATIONS)), DOUBLE)
+
+
+def places_in(variables: int) -> int:
+    """Number of places for V variables."""
+    return len(SINGLE) * variables + len(DOUBLE) * variables**2
+
+
+def places_of(lines: Ints, variables: int) -> Ints:
+    """Places of lines, shape (N,), from operations and arguments, shape (N, 3), for V variables."""
+    id, x, y = lines.T
+    swap = COMMUTES[id] & (y < x)
+    x, y = np.where(swap, y, x), np.where(swap, x, y)
+    double = (len(SINGLE) + COLUMN[id] * variables + x) * variables + y
+    return np.asarray(np.where(_IS_DOUBLE[id], double, COLUMN[id] * variables + x))

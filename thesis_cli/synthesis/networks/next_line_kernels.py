@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.base.arrays import Ints, Words
+from thesis_cli.base.arrays import Bools, Ints, Words
 from thesis_cli.base.compiled import kernel
-from thesis_cli.synthesis.language.lanes import Flags
 from thesis_cli.synthesis.language.operation_kernels import LIST, TAKES
 
 Array = npt.NDArray[np.float32]
@@ -29,7 +28,7 @@ class States(NamedTuple):
     inputs : number of inputs, shape (B,).
     lines : shape (B, T, 3).
     task : shape (B,).
-    digests : of the output and the number of examples of each task, shape (tasks,).
+    digests : digests of the output and the number of examples of each task, shape (tasks,).
     """
 
     programs: Ints
@@ -42,13 +41,13 @@ class States(NamedTuple):
     digests: Words
 
 
-class Table(NamedTuple):
-    """Where the encodings of values stand, by their digests; as long as a power of 2.
+class EncodingTable(NamedTuple):
+    """Places of the encodings of values by their digests; as long as a power of 2.
 
     Attributes
     ----------
     digests : 0 where there is none.
-    places : of the encodings.
+    places : places of the encodings.
     """
 
     digests: Words
@@ -56,15 +55,17 @@ class Table(NamedTuple):
 
 
 @kernel()
-def look_up(states: States, table: Table, count: int, places: Ints, missing: Ints, used: Flags, unused: Ints) -> int:
+def look_up(
+    states: States, table: EncodingTable, count: int, places: Ints, missing: Ints, used: Bools, unused: Ints
+) -> int:
     """Find the encodings of all variables, and which lines take them.
 
     Parameters
     ----------
     states : the programs.
-    table : of the encodings; those that are missing are entered, at the places from `count` on.
+    table : places of the encodings; missing ones are entered, at the places from `count` on.
     count : number of encodings.
-    places : of the encodings, shape (S, V), written.
+    places : places of the encodings, shape (S, V), written.
     missing : places in `words` of the values that are entered, shape (S V,), written.
     used : whether a line takes a variable, shape (S, V), written.
     unused : number of results that no line takes, shape (S,), written.
@@ -107,14 +108,14 @@ def look_up(states: States, table: Table, count: int, places: Ints, missing: Int
 
 
 @kernel()
-def pool_parts(states: States, places: Ints, used: Flags, parts: Array, flags: Array, out: Array) -> None:
+def pool_parts(states: States, places: Ints, used: Bools, parts: Array, flags: Array, out: Array) -> None:
     """Mean and largest of the parts that the variables of each program have in its encoding.
 
     Parameters
     ----------
-    states, places, used : as in `look_up`.
-    parts : of all encodings, before flags are added, shape (., H).
-    flags : what a variable adds that a line takes, and one that is an input, shape (2, H).
+    states, places, used : arguments of `look_up`.
+    parts : parts of all encodings, before flags are added, shape (., H).
+    flags : parts added for a variable that a line takes, and for an input, shape (2, H).
     out : shape (S, 2 H), written.
     """
     units = parts.shape[1]
@@ -137,16 +138,16 @@ def pool_parts(states: States, places: Ints, used: Flags, parts: Array, flags: A
 
 @kernel()
 def gather_own(
-    states: States, places: Ints, used: Flags, own: Array, flags: Array, state: Array, firsts: Ints, out: Array
+    states: States, places: Ints, used: Bools, own: Array, flags: Array, state: Array, firsts: Ints, out: Array
 ) -> None:
     """The first layer of the variables in their programs.
 
     Parameters
     ----------
-    states, places, used : as in `look_up`.
-    own : of all encodings, before flags and state are added, shape (., H).
-    flags : as in `pool_parts`.
-    state : what each program adds, shape (S, H).
+    states, places, used : arguments of `look_up`.
+    own : first layer of all encodings, before flags and state are added, shape (., H).
+    flags : added parts, as in `pool_parts`.
+    state : part that each program adds, shape (S, H).
     firsts : place in `out` of the first variable of each program, shape (S,).
     out : shape (sum of sizes, H), written.
     """
@@ -164,10 +165,10 @@ class Heads(NamedTuple):
 
     Attributes
     ----------
-    operations : of operations, shape (S, 38).
-    single : of operations of one argument, by variable, shape (R, .).
-    first, second : of operations of two arguments, by variable: a score, then factors; shape (R, operations times (1 +
-        rank)).
+    operations : scores of operations, shape (S, 38).
+    single : scores of operations of one argument, by variable, shape (R, .).
+    first, second : operations of two arguments, by variable: a score, then factors; shape (R,
+        operations times (1 + rank)).
     """
 
     operations: Array
@@ -178,7 +179,7 @@ class Heads(NamedTuple):
 
 @kernel()
 def score_moves(
-    heads: Heads, firsts: Ints, states: Ints, lines: Ints, column: Ints, commutes: Flags, rank: int, out: Array
+    heads: Heads, firsts: Ints, states: Ints, lines: Ints, column: Ints, commutes: Bools, rank: int, out: Array
 ) -> None:
     """Logarithms of the probabilities of lines.
 
@@ -188,7 +189,7 @@ def score_moves(
     firsts : place in `heads` of the first variable of each program, shape (S,).
     states : place of the program of each line, ascending, shape (N,).
     lines : operation and arguments, shape (N, 3).
-    column : of each operation among those with as many arguments, shape (38,).
+    column : place of each operation among those with as many arguments, shape (38,).
     commutes : whether arguments can be swapped, shape (38,).
     rank : number of factors.
     out : shape (N,), written.

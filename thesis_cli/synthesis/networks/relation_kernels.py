@@ -1,4 +1,4 @@
-"""What a value tells about the output of its example, as numbers for a network.
+"""Features of a value and the output of its example, as numbers for a network.
 
 One value and one output give `FEATURES` numbers: some on each of the two alone, and some on the two
 together, such as the share of places where the output is twice the value. No range is assumed:
@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.base.arrays import Ints
+from thesis_cli.base.arrays import Bools, Ints
 from thesis_cli.base.compiled import helper, kernel
-from thesis_cli.synthesis.language.lanes import WIDTH, Flags, Lanes
+from thesis_cli.synthesis.language.packing import WIDTH, Lanes
 
 Features = npt.NDArray[np.float32]
 
@@ -312,14 +312,14 @@ def _together(xs, n, ys, k, logarithms, order, out):
 
 @kernel()
 def relate(
-    values: Lanes, lists: Flags, rows: Ints, targets: Lanes, outputs: Ints, target_lists: Flags, logarithms: Features,
+    values: Lanes, lists: Bools, rows: Ints, targets: Lanes, outputs: Ints, target_lists: Bools, logarithms: Features,
     out: Features,
 ) -> None:  # fmt: skip
     """Compute the features of K values.
 
     Parameters
     ----------
-    values : in lanes, shape (R, .).
+    values : values in lanes, shape (R, .).
     lists : whether a value is a list, shape (R,).
     rows : places of the K values, shape (K,).
     targets : outputs of tasks, in lanes, shape (tasks, .).

@@ -28,7 +28,7 @@ def draw_states(
     Parameters
     ----------
     programs : operation and arguments of each line, -1 after the last, shape (P, T, 3).
-    inputs : of each program, shape (P,).
+    inputs : number of inputs of each program, shape (P,).
     chosen : the program of each state, shape (S,).
     standing : number of lines that stand, less than the program has, shape (S,).
     uniforms : numbers from 0 to 1, shape (S, T).

@@ -48,12 +48,12 @@ class Weights:
 
     Attributes
     ----------
-    name : of shipped weights; the path of others.
+    name : name of shipped weights, or path of others.
     kind : which network.
-    sizes : of its layers, by name.
+    sizes : sizes of its layers, by name.
     semantics : range of numbers, length of lists and division of the tasks it was trained on.
     training : facts about the training.
-    arrays : by name, float32, rounded to float16.
+    arrays : arrays by name, float32, rounded to float16.
     digest : SHA-256 of the file.
     """
 
@@ -66,24 +66,14 @@ class Weights:
     digest: str
 
     def size(self, name: str) -> int:
-        """A size of the network.
-
-        Raises
-        ------
-        InputError : it is missing, not positive or too large.
-        """
+        """A size of the network. Raises InputError if it is missing, not positive or too large."""
         found = self.sizes.get(name, 0)
         if not 1 <= found <= LARGEST:
             raise InputError(f"its size {name!r} is {found}", f"it must be from 1 to {LARGEST:,}", source=self.name)
         return found
 
     def array(self, name: str, *shape: int) -> Array:
-        """An array of the network.
-
-        Raises
-        ------
-        InputError : it is missing, or has another shape.
-        """
+        """An array of the network. Raises InputError if it is missing, or has another shape."""
         found = self.arrays.get(name)
         if found is None or found.shape != shape:
             problem = f"its array {name} " + ("is missing" if found is None else f"has shape {found.shape}")
@@ -100,7 +90,7 @@ class Weights:
 
 
 def config_of(semantics: Semantics, training: Mapping[str, Any] | None = None, **sizes: int) -> dict[str, Any]:
-    """What `save` takes as `config`."""
+    """The `config` that `save` takes."""
     return {"sizes": sizes, "semantics": asdict(semantics), "training": dict(training or {})}
 
 
@@ -112,19 +102,16 @@ def save(
     card: Mapping[str, Any],
 ) -> list[Path]:
     """Write weights and their model card: both or neither; the same weights give the same bytes.
+    Raises InputError if the name has another suffix; a weight is not finite, or beyond float16;
+    OSError naming the file that could not be written.
 
     Parameters
     ----------
     path : ends in .safetensors; the card goes beside it, .json.
-    arrays : by name; they are rounded to float16.
-    config : as `config_of` makes it.
-    card : what the model card states, in types of JSON; the kind, the config and the SHA-256 of the
+    arrays : arrays by name; they are rounded to float16.
+    config : settings as `config_of` makes them.
+    card : content of the model card, in types of JSON; the kind, the config and the SHA-256 of the
         weights are added.
-
-    Raises
-    ------
-    InputError : the name has another suffix; a weight is not finite, or beyond float16.
-    OSError : naming the file that could not be written.
     """
     path = Path(path)
     if path.suffix != SUFFIX:
@@ -152,17 +139,14 @@ def shipped() -> list[str]:
 
 
 def load(name_or_path: str | Path, kinds: Sequence[Kind] = get_args(Kind)) -> Weights:
-    """Read weights.
+    """Read weights. Raises InputError for no such file, a damaged one, one of another format or
+    version, another kind of network, or one for another language; shipped weights are not those of
+    their model card.
 
     Parameters
     ----------
     name_or_path : a name of shipped weights, such as lines-4, or a file that ends in .safetensors.
-    kinds : of networks that the caller can run.
-
-    Raises
-    ------
-    InputError : no such file, a damaged one, one of another format or version, another kind of
-        network, or one for another language; shipped weights are not those of their model card.
+    kinds : kinds of networks that the caller can run.
     """
     text = str(name_or_path)
     is_file = text.endswith(SUFFIX) or Path(text).is_file()
@@ -180,12 +164,7 @@ def load(name_or_path: str | Path, kinds: Sequence[Kind] = get_args(Kind)) -> We
 
 
 def card(name_or_path: str | Path) -> dict[str, Any]:
-    """The model card of weights.
-
-    Raises
-    ------
-    InputError : there is none, or it cannot be read.
-    """
+    """The model card of weights. Raises InputError if there is none, or it cannot be read."""
     text = str(name_or_path)
     path = Path(text).with_suffix(".json") if text.endswith(SUFFIX) else _FOLDER / f"{text}.json"
     try:

@@ -8,6 +8,9 @@ operations, and a program with a larger tree can have even fewer lines. Depth-fi
 
 Sizes are a special case of levels: operations may have other costs than 1, such as lower ones where
 a guide finds them probable, and the level of an expression is the sum of its costs.
+
+A bank knows one expression of each value, and another one may share more results: `shorter` looks for
+a shorter program from one that fits.
 """
 
 from __future__ import annotations
@@ -16,26 +19,25 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import combinations, product
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from thesis_cli.base.arrays import Ints
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis.language.dsl import DEFAULT, INT, OPERATIONS, Semantics
-from thesis_cli.synthesis.language.packing import pack
-from thesis_cli.synthesis.language.program import Program
+from thesis_cli.synthesis.language.dsl import DEFAULT, INT, OPERATIONS, Semantics, Type, Value
+from thesis_cli.synthesis.language.packing import WIDTH, pack
+from thesis_cli.synthesis.language.program import Line, Program, program_on
 from thesis_cli.synthesis.language.task import Example, Task, check
-from thesis_cli.synthesis.search.depth_first import SLICE, Clock, Run
+from thesis_cli.synthesis.search.depth_first import SLICE, Clock, Examination, Run
 from thesis_cli.synthesis.search.refutation import refutation
-from thesis_cli.synthesis.search.shorter import shorter
 from thesis_cli.synthesis.search.solver import GIB, Limits, Order, Solution, Stop
-from thesis_cli.synthesis.search.trees import Tree, program_of
+from thesis_cli.synthesis.search.spaces import EVERY
 
 if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Ints
     from thesis_cli.synthesis.search.bottom_up_kernels import BankRows
-
 
 FIRST, SECOND = 2**12, 2**16
 """Rows of the bank at first, and when these are full; then it has all that the memory allows."""
@@ -101,12 +103,7 @@ UNIT, HIGHEST = 1.0, 12
 
 def levels_of(order: Order, unit: float = UNIT) -> tuple[int, ...]:
     """Costs of operations: -ln p in whole units, from 1 to `HIGHEST`, p being the probability by
-    which an order ranks them.
-
-    Raises
-    ------
-    InputError : the unit is not above 0.
-    """
+    which an order ranks them. Raises InputError if the unit is not above 0."""
     if not unit > 0:
         raise InputError(f"the unit of costs is {unit:g}", "it must be above 0")
     least = math.exp(-HIGHEST * unit)
@@ -133,14 +130,14 @@ class Bank:
 
     Parameters
     ----------
-    task, order, limits, semantics : as a solver takes them.
-    costs : of the operations by id, whole numbers, at least 1.
+    task, order, limits, semantics : arguments of a solver.
+    costs : costs of the operations by id, whole numbers, at least 1.
 
     Attributes
     ----------
     size : highest level of the trees that were made; if each operation costs 1, their size.
     last : level by which all trees of at most T = `Limits.max_length` operations are made.
-    close : by how many lines a program may be too long for an attempt to shorten it.
+    close : excess of lines up to which a program is shortened.
     """
 
     close = CLOSE
@@ -148,7 +145,6 @@ class Bank:
     def __init__(
         self, task: Task, order: Order, limits: Limits, semantics: Semantics, costs: Sequence[int] = SIZES
     ) -> None:
-        from thesis_cli.synthesis.language.lanes import WIDTH
         from thesis_cli.synthesis.language.operation_kernels import bounds_of
         from thesis_cli.synthesis.search.bottom_up_kernels import AHEAD, enter
 
@@ -193,8 +189,7 @@ class Bank:
     def sizes(self) -> Ints:
         """Size of each value, from the first row on; 0 for the output and the inputs."""
         used = np.arange(self.kept + 1)
-        found: Ints = np.maximum(np.searchsorted(self._starts[: self.size + 2], used, side="right") - 1, 0)
-        return found
+        return np.asarray(np.maximum(np.searchsorted(self._starts[: self.size + 2], used, side="right") - 1, 0))
 
     @property
     def rows(self) -> BankRows:
@@ -315,3 +310,150 @@ class Bank:
             if found and len(found) <= run.longest and found not in self._reported:
                 self._reported.add(found)
                 run.add([found])
+
+
+Tree = int | tuple[int, "Tree"] | tuple[int, "Tree", "Tree"]
+"""A row of a bank (`bottom_up_kernels.BankRows`), or the id of an operation and the trees of its
+arguments, in order."""
+
+
+def program_of(tree: Tree, inputs: Sequence[Type], origins: npt.NDArray[np.int32]) -> Program:
+    """The program that computes a tree; equal parts are computed once.
+
+    Parameters
+    ----------
+    tree : an operation on trees, not a row alone.
+    inputs : types of the inputs, which are the rows from 1 on.
+    origins : operation and arguments of each row, shape (V, 3).
+    """
+    variables: dict[Tree, int] = {1 + i: i for i in range(len(inputs))}
+    lines: dict[Line, int] = {}
+
+    def variable(tree: Tree) -> int:
+        if tree not in variables:
+            id, *arguments = map(int, origins[tree]) if isinstance(tree, int) else tree
+            line = Line(id, tuple(map(variable, arguments[: len(OPERATIONS[id].inputs)])))
+            variables[tree] = lines.setdefault(line, len(inputs) + len(lines))
+        return variables[tree]
+
+    variable(tree)
+    return program_on(tuple(inputs), tuple(lines))
+
+
+MOST = 3
+"""Lines that are sought for one value."""
+
+
+def shorter(program: Program, task: Task, semantics: Semantics, most: int) -> Program | None:
+    """A program of at most `most` lines that gives what a longer one gives, if one is found.
+
+    It has the same values, or one of them is computed from the others anew.
+
+    Parameters
+    ----------
+    program : fits all examples of the task.
+    """
+    found = _of_same_values(program, task, semantics)
+    if len(found) <= most:
+        return found
+    columns = _columns(found, task, semantics)
+    for place in reversed(range(len(found) - 1)):
+        remade = _remade(found, place, columns, task, semantics, most)
+        if remade is not None:
+            return remade
+    return None
+
+
+def _columns(program: Program, task: Task, semantics: Semantics) -> list[tuple[Value, ...]]:
+    """Values of all variables on the examples, all of which the program fits."""
+    columns = list(zip(*(example.inputs for example in task.examples), strict=True))
+    for line in program.lines:
+        rows = zip(*(columns[x] for x in line.arguments), strict=True)
+        values = (semantics.apply(OPERATIONS[line.operation], *row) for row in rows)
+        columns.append(tuple(value for value in values if value is not None))
+    return columns
+
+
+def _remade(
+    program: Program, place: int, columns: list[tuple[Value, ...]], task: Task, semantics: Semantics, most: int
+) -> Program | None:
+    """The program with other lines for the value of one line, in at most `most` lines."""
+    inputs = len(program.inputs)
+    after = {place}
+    for number in range(place + 1, len(program)):
+        if any(x - inputs in after for x in program.lines[number].arguments):
+            after.add(number)
+    after.remove(place)
+    kept: set[int] = set()
+    for number in reversed(range(len(program))):
+        if number in after or number in kept:
+            arguments = {x - inputs for x in program.lines[number].arguments}
+            kept |= {x for x in arguments if x >= 0 and x != place and x not in after}
+    before = [*range(inputs), *(inputs + number for number in sorted(kept))]
+    length = most - len(kept) - len(after)
+    if not 1 <= length <= MOST:
+        return None
+    rows = zip(*(columns[x] for x in before), columns[inputs + place], strict=True)
+    part = Task(task.name, tuple(Example(row[:-1], row[-1]) for row in rows))
+    for lines in range(1, length + 1):
+        examination = Examination(part, semantics, lines, EVERY)
+        while examination.advance():
+            pass
+        if examination.found:
+            numbers = {old: new for new, old in enumerate(before)}
+            chosen = [_renamed(program.lines[x - inputs], numbers) for x in before[inputs:]]
+            chosen += examination.found[0]
+            numbers[inputs + place] = inputs + len(chosen) - 1
+            for number in sorted(after):
+                chosen.append(_renamed(program.lines[number], numbers))
+                numbers[inputs + number] = inputs + len(chosen) - 1
+            return Program(program.inputs, tuple(chosen))
+    return None
+
+
+def _renamed(line: Line, numbers: dict[int, int]) -> Line:
+    return Line(line.operation, tuple(numbers[x] for x in line.arguments))
+
+
+def _of_same_values(program: Program, task: Task, semantics: Semantics) -> Program:
+    """The shortest program that gives the output of a program, all of whose values are among its."""
+    inputs = len(program.inputs)
+    columns = _columns(program, task, semantics)
+    firsts = {column[0]: place for place, column in reversed(list(enumerate(columns)))}
+    places: dict[tuple[Value | None, ...], int] = {}
+    for place, column in enumerate(columns):
+        places.setdefault(column, place)
+    lines: dict[int, list[Line]] = {}
+    for operation in OPERATIONS:
+        fitting = [[i for i, kind in enumerate(program.types) if kind is needed] for needed in operation.inputs]
+        for arguments in product(*fitting):
+            if semantics.apply(operation, *(columns[x][0] for x in arguments)) in firsts:
+                rows = zip(*(columns[x] for x in arguments), strict=True)
+                made = places.get(tuple(semantics.apply(operation, *row) for row in rows))
+                if made is not None and made >= inputs:
+                    lines.setdefault(made, []).append(Line(operation.id, arguments))
+    output = places[columns[-1]]
+    for size in range(len(program)):
+        for others in combinations([place for place in lines if place != output], size):
+            found = _arranged({*others, output}, output, inputs, lines)
+            if found:
+                return Program(program.inputs, found)
+    return program
+
+
+def _arranged(needed: set[int], output: int, inputs: int, lines: dict[int, list[Line]]) -> tuple[Line, ...] | None:
+    """Lines that compute some values, each from those before it, the output last; None if there are
+    none."""
+    numbers = {place: place for place in range(inputs)}
+    found: list[Line] = []
+    while len(found) < len(needed):
+        for place in needed - numbers.keys():
+            line = next((line for line in lines[place] if numbers.keys() >= set(line.arguments)), None)
+            if line is not None:
+                found.append(_renamed(line, numbers))
+                numbers[place] = inputs + len(found) - 1
+                break
+        else:
+            return None
+    last = numbers[output]
+    return tuple(found) if last == inputs + len(found) - 1 else None

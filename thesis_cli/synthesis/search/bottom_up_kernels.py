@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.base.arrays import Ints, Words
+from thesis_cli.base.arrays import Bools, Ints, Words
 from thesis_cli.base.compiled import ZERO, helper, kernel
-from thesis_cli.synthesis.language.lanes import Flags, Lanes, examples_of, same
+from thesis_cli.synthesis.language.lanes import examples_of, same
 from thesis_cli.synthesis.language.operation_kernels import (
     COMMUTES,
     GIVES_INT,
@@ -22,6 +22,7 @@ from thesis_cli.synthesis.language.operation_kernels import (
     apply,
     has_room,
 )
+from thesis_cli.synthesis.language.packing import Lanes
 
 Places = npt.NDArray[np.int32]
 
@@ -49,7 +50,7 @@ class BankRows(NamedTuple):
     multipliers : odd, for the hash, shape (WIDTH M / 4,): lengths are left out.
     kinds : whether a value is a number, shape (V,).
     origins : operation and arguments of a value, shape (V, 3).
-    hashes : of the values, shape (V,).
+    hashes : hashes of the values, shape (V,).
     table : rows by their hash, -1 where empty, open addressing; its size is a power of 2 and above
         V.
     """
@@ -57,14 +58,14 @@ class BankRows(NamedTuple):
     pool: Lanes
     words: Words
     multipliers: Words
-    kinds: Flags
+    kinds: Bools
     origins: Places
     hashes: Words
     table: Places
 
 
 class Level(NamedTuple):
-    """What trees are made now.
+    """The trees that are made now.
 
     Attributes
     ----------
@@ -72,10 +73,10 @@ class Level(NamedTuple):
     size : level of the trees that are made now: the sum of the costs of their operations.
     keep : whether new values are kept; if not, they are only compared with the output, example by
         example.
-    bounds : as `operation_kernels.apply` takes them.
+    bounds : range and rounding, as `operation_kernels.apply` takes them.
     result_is_int : whether the output is a number.
     order : ids of the operations, as they are to be tried.
-    costs : of all operations, by id, at least 1.
+    costs : costs of all operations, by id, at least 1.
     """
 
     starts: Ints

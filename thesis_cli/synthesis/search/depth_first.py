@@ -1,4 +1,6 @@
-"""Depth-first search, which runs programs line by line (section 5.4.4)."""
+"""Depth-first search, which runs programs line by line, and Sort and add, its variant over a growing set
+of operations (Thesis section 5.4.4).
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ import numpy.typing as npt
 
 from thesis_cli.base.compilation import Stopwatch
 from thesis_cli.synthesis.language.dsl import DEFAULT, INT, OPERATIONS, Semantics, Value
+from thesis_cli.synthesis.language.equivalence import Kept
 from thesis_cli.synthesis.language.packing import pack, refuse
 from thesis_cli.synthesis.language.program import Line, Program, program_on
-from thesis_cli.synthesis.language.sameness import Kept
 from thesis_cli.synthesis.language.task import Example, Task, check
 from thesis_cli.synthesis.search.refutation import refutation
 from thesis_cli.synthesis.search.solver import Limits, Order, Solution, Stop
@@ -23,7 +25,7 @@ from thesis_cli.synthesis.search.spaces import Pruning as Pruning
 from thesis_cli.synthesis.search.spaces import Space, bands
 
 Lanes = npt.NDArray[np.int16]
-Flags = npt.NDArray[np.bool_]
+Bools = npt.NDArray[np.bool_]
 
 SLICE = 2**16
 """Lines tried before the clock is looked at again: some milliseconds."""
@@ -53,7 +55,7 @@ class Clock(Stopwatch):
 
     @property
     def stop(self) -> Stop:
-        """Which limit it is that is reached, if one is."""
+        """The limit that is reached, if one is."""
         return "nodes" if self._most is not None and self.nodes >= self._most else "timeout"
 
 
@@ -69,11 +71,11 @@ class Examination:
 
     Parameters
     ----------
-    task, semantics : what programs must fit.
+    task, semantics : examples that programs must fit, and range of numbers.
     length : T, number of lines.
     space : which programs.
     count : programs at which it ends.
-    pruning : what it leaves out.
+    pruning : programs that it leaves out.
     lazily : whether a last line is run on an example only if it fits those before it.
     """
 
@@ -88,8 +90,8 @@ class Examination:
         lazily: bool = True,
     ) -> None:
         from thesis_cli.synthesis.language.operation_kernels import bounds_of
-        from thesis_cli.synthesis.search.depth_first_kernels import Problem, State
-        from thesis_cli.synthesis.search.moves_kernels import Rules
+        from thesis_cli.synthesis.search.depth_first_kernels import SearchProblem, SearchState
+        from thesis_cli.synthesis.search.moves_kernels import LineRules
 
         inputs = len(task.inputs)
         columns = [[example.inputs[i] for example in task.examples] for i in range(inputs)]
@@ -97,12 +99,12 @@ class Examination:
         pool[-1] = pack([[example.output for example in task.examples]], 1)
         variables = inputs + length
         self._task = task
-        self._problem = Problem(
+        self._problem = SearchProblem(
             pool=pool,
             bounds=bounds_of(semantics),
             types=np.array([kind is INT for kind in task.inputs] + [False] * length),
             result_is_int=task.output is INT,
-            rules=Rules(
+            rules=LineRules(
                 inputs=inputs,
                 length=length,
                 order=np.array(space.operations, dtype=np.int64),
@@ -116,7 +118,7 @@ class Examination:
             least=space.least,
             most=space.most,
         )
-        self._state = State(
+        self._state = SearchState(
             counts=np.zeros(4, dtype=np.int64),
             cursor=np.zeros(length, dtype=np.int64),
             sizes=np.array([-1, *[0] * (length - 1)]),
@@ -132,7 +134,7 @@ class Examination:
             spent=np.zeros(length + 1, dtype=np.int64),
         )
 
-    def begin(self, lines: npt.NDArray[np.int64], values: Lanes, types: Flags) -> None:
+    def begin(self, lines: npt.NDArray[np.int64], values: Lanes, types: Bools) -> None:
         """Begin anew, with the programs that have given first lines.
 
         No program is left out because one of these lines could stand elsewhere.
@@ -140,7 +142,7 @@ class Examination:
         Parameters
         ----------
         lines : operation and arguments of each, shape (k, 3), k < T, as in `execution.Pool`.
-        values : of the inputs and these lines, shape (inputs + k, .).
+        values : values of the inputs and these lines, shape (inputs + k, .).
         types : whether they are numbers, shape (inputs + k,).
         """
         state, k = self._state, len(lines)
@@ -184,12 +186,12 @@ class Examination:
 
     @property
     def found(self) -> list[tuple[Line, ...]]:
-        """Their lines."""
+        """Lines of the programs found and not taken, in order."""
         return [tuple(_line(*map(int, row)) for row in rows) for rows in self._state.found[: self._state.counts[3]]]
 
 
 def _size(value: Value) -> int:
-    """How much a value tells about the line that gives it."""
+    """Amount of information that a value gives about its line."""
     return abs(value) if isinstance(value, int) else len(value)
 
 
@@ -207,8 +209,8 @@ class DepthFirst:
 
     Parameters
     ----------
-    pruning : what it leaves out. Each program counts once, at its own length; with no pruning they
-        are all programs of these lengths.
+    pruning : programs that it leaves out. Each program counts once, at its own length; without
+        pruning they are all programs of these lengths.
     nodes : programs after which it stops, at the end of a slice and so at the same one on every
         machine; None for no limit.
     """
@@ -225,7 +227,8 @@ class DepthFirst:
 
 
 class Run:
-    """One search: its clock, and what it found and examined so far.
+    """One search: its clock, and what it found and examined so far. Raises InputError if a list
+    does not fit into lanes.
 
     Attributes
     ----------
@@ -235,10 +238,6 @@ class Run:
     exhausted : every program of at most this length was examined, or could be left out.
     found_after, first_after : seconds after which the shortest program was found, and the first
         one; None if there is none.
-
-    Raises
-    ------
-    InputError : a list does not fit into lanes.
     """
 
     def __init__(self, name: str, task: Task, limits: Limits, semantics: Semantics, pruning: Pruning = ALL) -> None:
@@ -273,7 +272,7 @@ class Run:
         ----------
         parts : lengths with the programs to examine; if the first of these have all operations, all
             programs of that length are among them.
-        stopped : what stopped the search before this one, if anything.
+        stopped : reason for which the search before this one stopped, if any.
         """
         enough = len(self.programs) + self._limits.count
         try:
@@ -309,12 +308,12 @@ class Run:
         return self.shortest - 1 if self._limits.count == 1 else self._limits.max_length
 
     def cut_short(self, before: Stop) -> Stop:
-        """What stopped the search, after what had stopped a part of it."""
+        """The reason why the search stopped, after that of a part of it."""
         limit = self.clock.stop
         return "memory, then timeout" if (before, limit) == ("memory", "timeout") else limit
 
     def solution(self, stopped: Stop) -> Solution:
-        """What was found: the shortest programs, as many as the limits allow."""
+        """The shortest programs found, as many as the limits allow."""
         longest = self.shortest if self._limits.shortest else self._limits.max_length
         places = [place for place, program in enumerate(self.programs) if len(program) <= longest]
         places = sorted(places, key=lambda place: len(self.programs[place]))[: self._limits.count]
@@ -360,3 +359,49 @@ class Run:
             self.clock.nodes = before + examination.nodes
             self.add(examination.take())
         return True
+
+
+@dataclass(frozen=True)
+class SortAndAdd:
+    """Depth-first search over an active set that grows by the next most probable attribute (section
+    5.4.4).
+
+    The search over a set reaches the greatest length before the set grows. So the program that it
+    finds is the shortest over that set, but need not be the shortest of all.
+
+    Parameters
+    ----------
+    pruning : programs that it leaves out besides.
+    again : whether the search over a larger set starts anew, and examines the programs over the
+        earlier ones again, as that of section 5.4.4 does.
+    """
+
+    pruning: Pruning = ALL
+    again: bool = False
+    name: str = "sort-and-add"
+
+    def solve(self, task: Task, order: Order, limits: Limits, semantics: Semantics = DEFAULT) -> Solution:
+        """See `solver.Solver`."""
+        if self.pruning & Pruning.UNFIT and (found := refutation(self.name, task, limits, semantics)):
+            return found
+        run = Run(self.name, task, limits, semantics, self.pruning)
+        sets = active_sets(order)
+        known = [(), *([()] * len(sets) if self.again else sets)]
+        new = [Space(now, tuple(id not in old for id in now)) for old, now in zip(known, sets, strict=False)]
+        return run.over((length, [space]) for space in new for length in range(1, limits.max_length + 1))
+
+
+def active_sets(order: Order) -> list[tuple[int, ...]]:
+    """Sets of operations that the most probable attributes enable, each set larger than the one
+    before.
+
+    The last set has all operations. Each set keeps their order.
+    """
+    sets: list[tuple[int, ...]] = []
+    active: set[int] = set()
+    for attribute in order.attributes:
+        active.add(attribute)
+        chosen = tuple(id for id in order.operations if active.issuperset(OPERATIONS[id].attributes))
+        if len(chosen) > (len(sets[-1]) if sets else 0):
+            sets.append(chosen)
+    return sets

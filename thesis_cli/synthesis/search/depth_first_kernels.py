@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from thesis_cli.base.arrays import Ints
+from thesis_cli.base.arrays import Bools, Ints
 from thesis_cli.base.compiled import ONE, ZERO, helper, kernel
-from thesis_cli.synthesis.language.lanes import Flags, Lanes, examples_of, inlined, length_of, same
+from thesis_cli.synthesis.language.lanes import examples_of, inlined, length_of, same
 from thesis_cli.synthesis.language.operation_kernels import GIVES_INT, Bounds, apply, has_room
+from thesis_cli.synthesis.language.packing import Lanes
 from thesis_cli.synthesis.search.last_line_kernels import may_give
-from thesis_cli.synthesis.search.moves_kernels import UNUSED, Rules, next_lines
+from thesis_cli.synthesis.search.moves_kernels import UNUSED, LineRules, next_lines
 
 REPEATED, IMPOSSIBLE, UNFIT = 8, 16, 64
 """Prunings of the search by values, as bits; `depth_first.Pruning` describes them."""
@@ -20,30 +21,30 @@ DONE, PAUSED, ENOUGH = range(3)
 """Why the search returned."""
 
 
-class Problem(NamedTuple):
-    """What programs of one length T are examined.
+class SearchProblem(NamedTuple):
+    """The programs of one length T that are examined.
 
     Attributes
     ----------
     pool : values of the inputs, of the T lines (written), and of the required output, shape (inputs
         + T + 1, .).
-    bounds : as `apply` takes them.
+    bounds : range and rounding, as `apply` takes them.
     types : whether a variable is a number, shape (inputs + T,); those of lines are written.
     result_is_int : whether the output is a number.
-    rules : what lines may be.
+    rules : rules for lines.
     probe : example on which last lines are compared before they are run.
     lazily : whether last lines are run on an example only if lengths allow that they fit, and they
         fit those before it; otherwise on all of them.
-    costs : of the operations of `rules.order`, ascending; the cost of a program is that of its
-        lines but the last.
+    costs : costs of the operations of `rules.order`, ascending; the cost of a program is that of
+        its lines but the last.
     least, most : programs are examined whose cost is at least the first and below the second.
     """
 
     pool: Lanes
     bounds: Bounds
-    types: Flags
+    types: Bools
     result_is_int: bool
-    rules: Rules
+    rules: LineRules
     probe: int
     lazily: bool
     costs: Ints
@@ -51,8 +52,8 @@ class Problem(NamedTuple):
     most: int
 
 
-class State(NamedTuple):
-    """How far the search has come; all is updated.
+class SearchState(NamedTuple):
+    """Position of the search; all is updated.
 
     Attributes
     ----------
@@ -63,7 +64,7 @@ class State(NamedTuple):
     uses : how often a variable is taken by the lines so far, shape (inputs + T,). All 0 at first.
     valid : whether lines have values down to each depth, shape (T + 1,). valid[0] is true.
     choices : room for what the lines can be, shape (T, ., 3).
-    chosen : what the lines are, shape (T, 3).
+    chosen : chosen lines, shape (T, 3).
     variables : room for `next_lines`, shape (4, inputs + T + 1).
     ends, known : room for what last lines can be, shape (4 (inputs + T), ., 3), and their numbers.
     short : room for whether a variable is a list shorter than the output, shape (inputs + T,).
@@ -75,13 +76,13 @@ class State(NamedTuple):
     cursor: Ints
     sizes: Ints
     uses: Ints
-    valid: Flags
+    valid: Bools
     choices: Ints
     chosen: Ints
     variables: Ints
     ends: Ints
     known: Ints
-    short: Flags
+    short: Bools
     found: Ints
     spent: Ints
 
@@ -153,8 +154,7 @@ def _choose_last(problem, state, depth):
 
 @inlined
 def _affordable(problem, state, depth, n):
-    """Of n choices for a line but the last, those with which the cost of a program can be one that is
-    examined.
+    """Keep the choices for a line but the last whose program cost can fall in [least, most).
 
     Returns
     -------
@@ -181,8 +181,8 @@ def _is_shorter(pool, x, y):
 
 @inlined
 def _lengthy(problem, state, depth, n):
-    """Of n choices for the last line but one, those after which the last one may give lists as long
-    as the output.
+    """Keep the choices for the last line but one after which the last one may give lists as long as
+    the output.
 
     A list that is shorter than the output, like all that come of it, is of use only to a line that
     makes a number of it, which TAKE or DROP then takes.
@@ -247,7 +247,7 @@ def _repeats(problem, line):
 
 
 @kernel(_nrt=False)
-def search(problem: Problem, state: State, budget: int) -> int:
+def search(problem: SearchProblem, state: SearchState, budget: int) -> int:
     """Examine programs of one length T, depth first; go on from where the last call stopped.
 
     The last line but one is first run on the probe alone. If no last line can follow it there, it
@@ -255,7 +255,7 @@ def search(problem: Problem, state: State, budget: int) -> int:
 
     Parameters
     ----------
-    problem, state : what to examine, and how far that has come.
+    problem, state : programs to examine, and the position of the search.
     budget : lines to try in this call.
 
     Returns

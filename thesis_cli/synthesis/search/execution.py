@@ -16,16 +16,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from thesis_cli.base.arrays import Bools, Ints
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.corpus.corpus import TYPES
 from thesis_cli.synthesis.language.dsl import DEFAULT, INT, MOST_INPUTS, OPERATIONS, Semantics, Value
-from thesis_cli.synthesis.language.packing import pack, refuse
+from thesis_cli.synthesis.language.packing import WIDTH, Lanes, pack, refuse
 from thesis_cli.synthesis.language.program import Line, Program
 from thesis_cli.synthesis.language.task import Example, Task
 
 if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Ints
-    from thesis_cli.synthesis.language.lanes import Flags, Lanes
     from thesis_cli.synthesis.search.execution_kernels import Types
 
 
@@ -38,9 +37,9 @@ class Pool:
     Attributes
     ----------
     tasks : all tasks of the pool.
-    semantics : of the language.
+    semantics : range of numbers, length of lists, and rounding.
     task : place of the task of each program, shape (B,).
-    values : of all variables, in the lanes of compiled code, shape (B, V, .): see `lanes`.
+    values : values of all variables, in the lanes of compiled code, shape (B, V, .): see `lanes`.
     types : 0 for a variable that is not there yet, 1 for a number, 2 for a list, shape (B, V), int8.
     sizes : number of variables so far, shape (B,).
     lines : operation and arguments of each line, the argument twice if there is one, -1 where there
@@ -59,9 +58,9 @@ class Pool:
     types: Types
     sizes: Ints
     lines: Ints
-    valid: Flags
-    solved: Flags
-    repeated: Flags
+    valid: Bools
+    solved: Bools
+    repeated: Bools
     _targets: Lanes
     _target_types: Types
 
@@ -72,36 +71,28 @@ class Pool:
     def numbers(self) -> Lanes:
         """All values, each number as a list of length 1, padded with NULL = -32768, shape (B, V, M,
         32); a view."""
-        from thesis_cli.synthesis.language.lanes import WIDTH
 
         return self.values[:, :, : WIDTH * self._examples].reshape(*self.types.shape, self._examples, WIDTH)
 
     @property
     def lengths(self) -> Lanes:
         """Lengths of all values, 1 for a number, shape (B, V, M); a view."""
-        from thesis_cli.synthesis.language.lanes import WIDTH
 
         return self.values[:, :, WIDTH * self._examples : (WIDTH + 1) * self._examples]
 
     @property
     def _examples(self) -> int:
-        from thesis_cli.synthesis.language.lanes import WIDTH
 
         return int(self.values.shape[2] // (WIDTH + 1))
 
-    def take(self, rows: Ints | Flags | Sequence[int]) -> Pool:
+    def take(self, rows: Ints | Bools | Sequence[int]) -> Pool:
         """Some of the programs, in the order of `rows`; a copy."""
         chosen = np.asarray(rows)
         names = "task", "values", "types", "sizes", "lines", "valid", "solved", "repeated"
         return replace(self, **{name: getattr(self, name)[chosen] for name in names})
 
     def program(self, row: int) -> Program:
-        """A program of the pool.
-
-        Raises
-        ------
-        InputError : it has no lines yet.
-        """
+        """A program of the pool. Raises InputError if it has no lines yet."""
         rows = [[int(number) for number in line] for line in self.lines[row] if line[0] >= 0]
         lines = [Line(id, (x, y)[: len(OPERATIONS[id].inputs)]) for id, x, y in rows]
         return Program(self.tasks[self.task[row]].inputs, tuple(lines))
@@ -116,19 +107,15 @@ class Pool:
 
 
 def start(tasks: Sequence[Task], length: int, semantics: Semantics = DEFAULT) -> Pool:
-    """A pool with an empty program for each task.
+    """A pool with an empty program for each task. Raises InputError if there is no task, no line is
+    allowed, or a list does not fit into lanes.
 
     Parameters
     ----------
-    tasks : at least one. A task that has fewer examples than another repeats its last one.
+    tasks : tasks, at least one. A task that has fewer examples than another repeats its last one.
     length : T, lines of the longest program.
-    semantics : of the language.
-
-    Raises
-    ------
-    InputError : there is no task, no line is allowed, or a list does not fit into lanes.
+    semantics : range of numbers, length of lists, and rounding.
     """
-    from thesis_cli.synthesis.language.lanes import WIDTH
 
     if not tasks or length < 1:
         raise InputError(f"{len(tasks)} tasks and {length} lines are given", "both must be at least 1")
@@ -162,7 +149,9 @@ def start(tasks: Sequence[Task], length: int, semantics: Semantics = DEFAULT) ->
 
 
 def step(pool: Pool, moves: npt.ArrayLike, parents: npt.ArrayLike | None = None) -> Pool:
-    """Add a line to programs of a pool; the pool itself is left as it is.
+    """Add a line to programs of a pool; the pool itself is left as it is. Raises InputError if a
+    move does not fit the variables of its program, or there is no room for a line; names the first
+    such program.
 
     Parameters
     ----------
@@ -176,11 +165,6 @@ def step(pool: Pool, moves: npt.ArrayLike, parents: npt.ArrayLike | None = None)
     Returns
     -------
     The N programs, each one line longer.
-
-    Raises
-    ------
-    InputError : a move does not fit the variables of its program, or there is no room for a line;
-        names the first such program.
     """
     from thesis_cli.synthesis.language.operation_kernels import LIST, TAKES, bounds_of
     from thesis_cli.synthesis.search.execution_kernels import Programs, extend

@@ -10,10 +10,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.base.arrays import Ints
+from thesis_cli.base.arrays import Bools, Ints
 from thesis_cli.base.compiled import ZERO, kernel
-from thesis_cli.synthesis.language.lanes import NULL, WIDTH, Flags, Lanes, examples_of, same
+from thesis_cli.synthesis.language.lanes import examples_of, same
 from thesis_cli.synthesis.language.operation_kernels import GIVES_INT, Bounds, apply
+from thesis_cli.synthesis.language.packing import NULL, WIDTH, Lanes
 
 Types = npt.NDArray[np.int8]
 
@@ -27,9 +28,9 @@ class Programs(NamedTuple):
     Attributes
     ----------
     rows : values of all variables (`lanes`), shape (B V, .).
-    types : of the variables, shape (B, V).
+    types : types of the variables, shape (B, V).
     sizes : number of variables so far, shape (B,).
-    valid, solved, repeated : as in `execution.Pool`, shape (B,).
+    valid, solved, repeated : flags as in `execution.Pool`, shape (B,).
     task : place of the task of each, shape (B,).
     targets : outputs of the tasks, shape (tasks, .).
     target_types : their types, shape (tasks,).
@@ -38,9 +39,9 @@ class Programs(NamedTuple):
     rows: Lanes
     types: Types
     sizes: Ints
-    valid: Flags
-    solved: Flags
-    repeated: Flags
+    valid: Bools
+    solved: Bools
+    repeated: Bools
     task: Ints
     targets: Lanes
     target_types: Types
@@ -52,7 +53,7 @@ def extend(programs: Programs, moves: Ints, bounds: Bounds) -> None:
 
     Parameters
     ----------
-    programs : with room for another variable each; updated.
+    programs : programs, each with room for another variable; updated.
     moves : operation and arguments of each line, shape (B, 3), the same argument twice if the
         operation takes one. They fit the types of the variables.
     bounds : range of numbers, and rounding.

@@ -77,7 +77,7 @@ def _reversed(id, pool, x, y, out, m, bounds):
 
 @inlined
 def _sorted(id, pool, x, y, out, m, bounds):
-    """That the least number is the first one."""
+    """Whether the least number is the first one."""
     if length_of(pool, y, m) != length_of(pool, out, m):
         return False
     for i in range(start(m), end(pool, y, m)):

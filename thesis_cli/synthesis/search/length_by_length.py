@@ -7,8 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 
 from thesis_cli.synthesis.language.dsl import Semantics
+from thesis_cli.synthesis.language.equivalence import Kept
 from thesis_cli.synthesis.language.program import Program
-from thesis_cli.synthesis.language.sameness import Kept
 from thesis_cli.synthesis.language.task import Task, check
 from thesis_cli.synthesis.search.depth_first import Clock
 from thesis_cli.synthesis.search.solver import Limits, Order, Solution, Stop
@@ -89,11 +89,6 @@ class LengthByLength(ABC):
         return Solution(programs, name, self.clock.nodes, seconds, exhausted, stopped, found_after, tuple(kept.same))
 
     def look(self) -> None:
-        """Look at the clock.
-
-        Raises
-        ------
-        TimeoutError : a limit is reached.
-        """
+        """Look at the clock. Raises TimeoutError if a limit is reached."""
         if self.clock.is_up:
             raise TimeoutError

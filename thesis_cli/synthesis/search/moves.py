@@ -1,4 +1,4 @@
-"""What the next line of a partial program can be, for many programs at once.
+"""Legal next lines of partial programs, many at once.
 
 The rules are those of depth-first search (`depth_first.Pruning`), in the same compiled code.
 """
@@ -8,19 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thesis_cli.base.arrays import Bools, Ints
 from thesis_cli.synthesis.corpus.corpus import TYPES
 from thesis_cli.synthesis.language.dsl import INT, OPERATIONS
 from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.search.depth_first import ALL, Pruning
 from thesis_cli.synthesis.search.execution import Pool, start
-
-if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Ints
-    from thesis_cli.synthesis.language.lanes import Flags
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +40,14 @@ class Moves:
     variables: int
 
     @property
-    def operations(self) -> Flags:
+    def operations(self) -> Bools:
         """Whether a program can go on with an operation, shape (B, 38)."""
         found = np.zeros((self.programs, len(OPERATIONS)), dtype=np.bool_)
         found[self.parents, self.lines[:, 0]] = True
         return found
 
     @property
-    def arguments(self) -> Flags:
+    def arguments(self) -> Bools:
         """Whether a program can go on with an operation on two variables, shape (B, 38, V, V)."""
         found = np.zeros((self.programs, len(OPERATIONS), self.variables, self.variables), dtype=np.bool_)
         found[(self.parents, *self.lines.T)] = True
@@ -70,11 +66,11 @@ def moves(pool: Pool, operations: Sequence[int] | None = None, pruning: Pruning 
     pool : the programs.
     operations : ids of those to use, in the order in which a search tries them; all by id if left
         out.
-    pruning : what to leave out. Only UNUSED, COMMUTED, PERMUTED and MISTYPED matter, which need no
+    pruning : moves to leave out. Only UNUSED, COMMUTED, PERMUTED and MISTYPED matter, which need no
         values. MISTYPED is about line T.
     """
     from thesis_cli.synthesis.language.operation_kernels import GIVES_INT
-    from thesis_cli.synthesis.search.moves_kernels import Batch, Room, list_moves
+    from thesis_cli.synthesis.search.moves_kernels import MoveRoom, Unfinished, list_moves
 
     order = np.arange(len(OPERATIONS)) if operations is None else np.array(operations, dtype=np.int64)
     (count, variables), length = pool.types.shape, pool.lines.shape[1]
@@ -83,8 +79,8 @@ def moves(pool: Pool, operations: Sequence[int] | None = None, pruning: Pruning 
     ends = np.stack([~gives, gives, every] if pruning & Pruning.MISTYPED else [every] * 3)
     inputs = np.array([len(task.inputs) for task in pool.tasks])
     results = np.array([int(task.output is INT) for task in pool.tasks])
-    batch = Batch(pool.types == TYPES.index(INT), inputs[pool.task], results[pool.task], pool.lines, pool.valid)
-    room = Room(
+    batch = Unfinished(pool.types == TYPES.index(INT), inputs[pool.task], results[pool.task], pool.lines, pool.valid)
+    room = MoveRoom(
         uses=np.zeros(variables, dtype=np.int64),
         chosen=np.zeros((length, 3), dtype=np.int64),
         variables=np.zeros((4, variables + 1), dtype=np.int64),

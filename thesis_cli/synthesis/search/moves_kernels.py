@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from thesis_cli.base.arrays import Ints
+from thesis_cli.base.arrays import Bools, Ints
 from thesis_cli.base.compiled import kernel
-from thesis_cli.synthesis.language.lanes import Flags, inlined
+from thesis_cli.synthesis.language.lanes import inlined
 from thesis_cli.synthesis.language.operation_kernels import COMMUTES, INT_LIST, LIST, TAKES
 
 UNUSED, COMMUTED, PERMUTED = (1 << bit for bit in range(3))
@@ -19,8 +19,8 @@ LISTS, NUMBERS, IDLE = 0, 1, 2
 so they are `IDLE + LISTS` and `IDLE + NUMBERS`."""
 
 
-class Rules(NamedTuple):
-    """What the lines of a program may be, whatever the values.
+class LineRules(NamedTuple):
+    """Rules for the lines of a program, whatever the values.
 
     Attributes
     ----------
@@ -34,8 +34,8 @@ class Rules(NamedTuple):
     inputs: int
     length: int
     order: Ints
-    fresh: Flags
-    ends: Flags
+    fresh: Bools
+    ends: Bools
     pruning: int
 
 
@@ -46,7 +46,7 @@ def next_lines(rules, types, uses, chosen, depth, variables, lines):
 
     Parameters
     ----------
-    rules : what lines may be.
+    rules : rules for lines.
     types : whether a variable is a number, down to this line.
     uses : how often a variable is taken by the lines so far.
     chosen : the lines so far, as such rows.
@@ -121,7 +121,7 @@ def next_lines(rules, types, uses, chosen, depth, variables, lines):
     return n
 
 
-class Batch(NamedTuple):
+class Unfinished(NamedTuple):
     """B partial programs, with room for T lines and V variables each.
 
     Attributes
@@ -133,14 +133,14 @@ class Batch(NamedTuple):
     going : whether to list its moves, shape (B,).
     """
 
-    numbers: Flags
+    numbers: Bools
     inputs: Ints
     results: Ints
     lines: Ints
-    going: Flags
+    going: Bools
 
 
-class Room(NamedTuple):
+class MoveRoom(NamedTuple):
     """Room for one program at a time: `next_lines` describes all but the rows.
 
     Attributes
@@ -148,7 +148,7 @@ class Room(NamedTuple):
     uses : shape (V,).
     chosen : shape (T, 3).
     variables : shape (4, V + 1).
-    rows : for what its next line can be, shape (., 3).
+    rows : room for the next lines of a program, shape (., 3).
     """
 
     uses: Ints
@@ -158,7 +158,7 @@ class Room(NamedTuple):
 
 
 @kernel(_nrt=False)
-def list_moves(batch: Batch, order: Ints, ends: Flags, pruning: int, room: Room, moves: Ints) -> int:
+def list_moves(batch: Unfinished, order: Ints, ends: Bools, pruning: int, room: MoveRoom, moves: Ints) -> int:
     """List what the next lines of partial programs can be.
 
     Parameters
@@ -168,7 +168,7 @@ def list_moves(batch: Batch, order: Ints, ends: Flags, pruning: int, room: Room,
     ends : whether a last line can have an operation of `order`, for outputs that are lists and for
         those that are numbers; then true for all, as no operation is required; shape (3, .).
     pruning : bits of prunings.
-    room : for one program.
+    room : room for one program.
     moves : place of the program, operation and arguments of each move, shape (., 4), written; those
         that find no room are only counted.
 
@@ -196,7 +196,7 @@ def list_moves(batch: Batch, order: Ints, ends: Flags, pruning: int, room: Room,
             depth += 1
         if depth == length:
             continue
-        rules = Rules(inputs[b], length, order, ends[2], ends[results[b]], pruning)
+        rules = LineRules(inputs[b], length, order, ends[2], ends[results[b]], pruning)
         n = next_lines(rules, numbers[b], uses, chosen, depth, variables, rows)
         for k in range(n):
             if total < moves.shape[0]:

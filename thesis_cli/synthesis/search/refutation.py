@@ -1,4 +1,4 @@
-"""What no program can do, however long it is, and what no last line can do."""
+"""Outputs that no program gives, however long it is, and outputs that no last line gives."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What every solver takes and returns: an order of operations, limits, and a solution with what it
-proves."""
+"""The interface of solvers: an order of operations, limits, and a solution with what it proves."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ GIB = 2**30
 
 @dataclass(frozen=True)
 class Limits:
-    """How far a search may go.
+    """How far a search may go. Raises InputError if a limit leaves nothing to search.
 
     Attributes
     ----------
@@ -36,10 +35,6 @@ class Limits:
     nodes : programs examined, as `Solution.nodes` counts them, after which a search stops when it next
         looks; None for no limit. It stops in the same place on every machine, but for `smt`, whose
         proposals take any time.
-
-    Raises
-    ------
-    InputError : a limit leaves nothing to search.
     """
 
     max_length: int = 5
@@ -65,16 +60,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class Order:
-    """The order in which a search tries operations.
+    """The order in which a search tries operations. Raises InputError if their number is wrong, or
+    one is not from 0 to 1.
 
     Attributes
     ----------
-    probabilities : of the C = 34 attributes, as `dsl.ATTRIBUTES` has them; only their order
-        matters.
-
-    Raises
-    ------
-    InputError : their number is wrong, or one is not from 0 to 1.
+    probabilities : probabilities of the C = 34 attributes, as `dsl.ATTRIBUTES` has them; only their
+        order matters.
     """
 
     probabilities: tuple[float, ...]
@@ -141,7 +133,7 @@ class LineOrder(Order):
 
 @dataclass(frozen=True)
 class Solution:
-    """What a search found, and what it proves.
+    """Programs that a search found, and what it proves.
 
     Attributes
     ----------
@@ -152,9 +144,9 @@ class Solution:
     seconds : wall-clock time.
     exhausted : every program of at most this length was examined, or another one provably fits as
         well.
-    stopped : what stopped the search early, if anything.
+    stopped : reason for which the search stopped early, if it did.
     found_after : seconds after which the first of these programs was found; None if there is none.
-    same : for each program, how many others were found that do the same; empty unless
+    same : number of further programs found that do the same as each; empty unless
         `Limits.distinct`.
     refuted : why no program of any length fits; empty if that is not known.
     first_after : seconds after which any program was found, which may be longer than those; None if
@@ -191,9 +183,5 @@ class Solver(Protocol):
         """Name in tables and messages."""
 
     def solve(self, task: Task, order: Order, limits: Limits, semantics: Semantics = DEFAULT) -> Solution:
-        """Search; deterministic, unless a timeout or an interrupt (Ctrl-C) stops it.
-
-        Raises
-        ------
-        InputError : the solver cannot take the task or the semantics.
-        """
+        """Search; deterministic, unless a timeout or an interrupt (Ctrl-C) stops it. Raises
+        InputError if the solver cannot take the task or the semantics."""

@@ -17,8 +17,8 @@ from thesis_cli.synthesis.search.solver import Order
 
 
 class Pruning(IntFlag):
-    """What a search may leave out. The first of the shortest programs, in depth-first order, is
-    never left out.
+    """Programs that a search may leave out. The first of the shortest programs, in depth-first
+    order, is never left out.
 
     That program has no needless line, a value at every line, and no value twice: the second could
     be replaced by the first, and its line dropped. Swapping the arguments of a line, or two
@@ -54,8 +54,8 @@ class Space:
     Attributes
     ----------
     operations : ids, in the order in which they are tried.
-    fresh : for each operation whether it is new; every program has a new one. By default all are.
-    costs : of these operations, ascending; 0 by default.
+    fresh : whether each operation is new; every program has a new one. By default all are.
+    costs : costs of these operations, ascending; 0 by default.
     least, most : the cost of a program is at least the first and below the second.
     """
 

@@ -1,4 +1,4 @@
-"""How good predicted probabilities of attributes are.
+"""Metrics of predicted probabilities of attributes.
 
 Nothing here needs PyTorch.
 """
@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.base.arrays import Floats
+from thesis_cli.base.arrays import Bools, Floats
 from thesis_cli.synthesis.corpus.corpus import Types
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES, MOST_INPUTS
-from thesis_cli.synthesis.language.lanes import Flags
 
 BINS = 10
 """Bins of equal width for calibration."""
 
 
-def cross_entropy(probabilities: Floats, attributes: Flags) -> float:
+def cross_entropy(probabilities: Floats, attributes: Bools) -> float:
     """Negative log-likelihood of which attributes programs use, in nats for each program.
 
     Parameters
@@ -31,7 +30,7 @@ def cross_entropy(probabilities: Floats, attributes: Flags) -> float:
     return float(-np.log(chosen).sum(axis=1).mean())
 
 
-def average_precision(scores: Floats, truth: Flags) -> float | None:
+def average_precision(scores: Floats, truth: Bools) -> float | None:
     """Mean over the true cases of the share of true ones among those with at least their score; None
     if there are none.
 
@@ -47,9 +46,9 @@ def average_precision(scores: Floats, truth: Flags) -> float | None:
     return float((np.diff(found, prepend=0) * found / (ends + 1)).sum() / truth.sum())
 
 
-def calibration(probabilities: Floats, attributes: Flags) -> list[dict[str, float]]:
-    """For each bin of predicted probabilities that is not empty: their mean, the share of the
-    attributes that are used, and the number of predictions."""
+def calibration(probabilities: Floats, attributes: Bools) -> list[dict[str, float]]:
+    """Mean prediction, share of attributes used and number of predictions of each bin of predicted
+    probabilities that is not empty."""
     places = np.minimum((probabilities * BINS).astype(np.int64), BINS - 1)
     rows = []
     for place in range(BINS):
@@ -60,9 +59,9 @@ def calibration(probabilities: Floats, attributes: Flags) -> list[dict[str, floa
     return rows
 
 
-def report(probabilities: Floats, attributes: Flags) -> dict[str, Any]:
-    """All of the above, in types of JSON. `calibration_error` is the mean difference between
-    predicted probability and share over the bins, by their counts."""
+def report(probabilities: Floats, attributes: Bools) -> dict[str, Any]:
+    """Loss, precision and calibration in types of JSON. `calibration_error` is the mean difference
+    between predicted probability and share over the bins, by their counts."""
     each = {name: average_precision(probabilities[:, a], attributes[:, a]) for a, name in enumerate(ATTRIBUTES)}
     known = [precision for precision in each.values() if precision is not None]
     bins = calibration(probabilities, attributes)
@@ -77,7 +76,7 @@ def report(probabilities: Floats, attributes: Flags) -> dict[str, Any]:
     }
 
 
-def baselines(train: tuple[Types, Flags], validation: tuple[Types, Flags]) -> dict[str, float]:
+def baselines(train: tuple[Types, Bools], validation: tuple[Types, Bools]) -> dict[str, float]:
     """Losses of what knows less than the examples: `prior`, the shares of the programs to train on,
     and `by_types`, their shares by the types of inputs and output, as `guide.ByTypes` has them.
 
@@ -85,9 +84,9 @@ def baselines(train: tuple[Types, Flags], validation: tuple[Types, Flags]) -> di
     ----------
     train, validation : types and attributes of programs, as a corpus has them.
     """
-    prior = _share(train[1])
+    prior = share_of(train[1])
     kinds, places = np.unique(_kinds(train[0]), axis=0, return_inverse=True)
-    known = {tuple(kind): _share(train[1][places.ravel() == k]) for k, kind in enumerate(kinds.tolist())}
+    known = {tuple(kind): share_of(train[1][places.ravel() == k]) for k, kind in enumerate(kinds.tolist())}
     by_types = np.stack([known.get(tuple(kind), prior) for kind in _kinds(validation[0]).tolist()])
     return {"prior": cross_entropy(prior, validation[1]), "by_types": cross_entropy(by_types, validation[1])}
 
@@ -98,6 +97,7 @@ def _kinds(types: Types) -> npt.NDArray[np.int64]:
     return np.stack([(inputs == 1).sum(axis=1), (inputs == 2).sum(axis=1), types[:, MOST_INPUTS]], axis=1)
 
 
-def _share(attributes: Flags) -> Floats:
-    """Shares that use each attribute; each count starts with one that does and one that does not."""
+def share_of(attributes: Bools) -> Floats:
+    """Shares of programs that use each attribute, shape (34,); each count starts with one that does and
+    one that does not."""
     return np.asarray((attributes.sum(axis=0) + 1) / (len(attributes) + 2))

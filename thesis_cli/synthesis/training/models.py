@@ -10,9 +10,8 @@ from thesis_cli.base.progress import Tick
 from thesis_cli.synthesis.corpus.corpus import Corpus
 from thesis_cli.synthesis.networks.weights import load
 from thesis_cli.synthesis.training import next_line_learner, program_decoder
-from thesis_cli.synthesis.training.data import TrainingData
-from thesis_cli.synthesis.training.feed_forward import FeedForwardLearner
-from thesis_cli.synthesis.training.gru import GruLearner
+from thesis_cli.synthesis.training.corpora import TrainingData
+from thesis_cli.synthesis.training.feed_forward import FeedForwardLearner, GruLearner
 from thesis_cli.synthesis.training.next_line_learner import NextLineLearner
 from thesis_cli.synthesis.training.program_decoder import ProgramLearner
 from thesis_cli.synthesis.training.trainer import Learner

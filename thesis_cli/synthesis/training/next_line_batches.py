@@ -9,17 +9,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from thesis_cli.base.arrays import Ints
 from thesis_cli.synthesis.language.dsl import BY_NAME, LONGEST, MOST_INPUTS, OPERATIONS, WIDEST, Semantics
-from thesis_cli.synthesis.language.lanes import NULL, WIDTH, row_size
 from thesis_cli.synthesis.language.operation_kernels import GIVES_INT, bounds_of
+from thesis_cli.synthesis.language.packing import NULL, WIDTH, row_size
 from thesis_cli.synthesis.language.program_codes import arguments_of, operation_of
-from thesis_cli.synthesis.networks.move_places import places_in, places_of
-from thesis_cli.synthesis.networks.next_line import FLAGS, PRUNING, globals_of
+from thesis_cli.synthesis.networks.next_line import FLAGS, PRUNING, globals_of, places_in, places_of
 from thesis_cli.synthesis.networks.relation_kernels import FEATURES, LOGARITHMS, relate
 from thesis_cli.synthesis.networks.state_kernels import draw_states, mark_used
 from thesis_cli.synthesis.search.execution_kernels import INTS, LISTS, Programs, extend
-from thesis_cli.synthesis.search.moves_kernels import Batch as Unfinished
-from thesis_cli.synthesis.search.moves_kernels import Room, list_moves
+from thesis_cli.synthesis.search.moves_kernels import MoveRoom, Unfinished, list_moves
 
 SORT = BY_NAME["SORT"].id
 
@@ -30,23 +29,22 @@ WIDE = Semantics(low=-WIDEST, high=WIDEST, longest=LONGEST)
 """The semantics with the widest range and the longest lists."""
 
 if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Ints
     from thesis_cli.synthesis.corpus.corpus import Corpus
 
 
 @dataclass(frozen=True)
-class Batch:
+class StateBatch:
     """States, and the values of the variables of their programs.
 
     Attributes
     ----------
     lengths, standing : lines of the program, and of the state, shape (S,).
-    features : of the variables of all programs and the outputs, shape (K, M, FEATURES).
-    weights : of examples, shape (K, M).
+    features : features of the variables of all programs and the outputs, shape (K, M, FEATURES).
+    weights : weights of examples, shape (K, M).
     variables : places in `features` of the variables of each state, shape (S, V).
     there : whether a state has a variable, shape (S, V).
-    flags : of the variables, shape (S, V, FLAGS).
-    globals : of the states, shape (S, GLOBALS).
+    flags : flags of the variables, shape (S, V, FLAGS).
+    globals : numbers on the states, shape (S, GLOBALS).
     legal, right : whether a line is legal, and whether it is right, shape (S, .): `places_of`.
     """
 
@@ -107,14 +105,14 @@ def replay(corpus: Corpus, lines: Ints) -> tuple[Programs, Ints]:
     return found._replace(sizes=sizes), inputs
 
 
-def batch_of(part: Corpus, rng: np.random.Generator, states: int = 4, slack: bool = True) -> Batch:
+def batch_of(part: Corpus, rng: np.random.Generator, states: int = 4, slack: bool = True) -> StateBatch:
     """A batch: some states of each of some programs.
 
     Parameters
     ----------
     part : the programs.
     rng : draws which lines stand.
-    states : of each program.
+    states : states of each program.
     slack : whether some states have room for more lines than their program has.
     """
     lines = lines_of(part)
@@ -151,7 +149,7 @@ def batch_of(part: Corpus, rng: np.random.Generator, states: int = 4, slack: boo
     weights = np.full(features.shape[:2], 1 / examples, dtype=np.float32)
     variables_of = place.reshape(count, variables)[chosen]
     arrays = features, weights, variables_of, there, flags, numbers, masks[0], masks[1] & masks[0]
-    return Batch(lengths, standing, *map(torch.from_numpy, arrays))
+    return StateBatch(lengths, standing, *map(torch.from_numpy, arrays))
 
 
 def _legal(values: Programs, inputs: Ints, chosen: Ints, places: Ints, partial: Ints, room: Ints) -> Ints:
@@ -172,7 +170,7 @@ def _legal(values: Programs, inputs: Ints, chosen: Ints, places: Ints, partial: 
             np.ascontiguousarray(partial[states, :size]),
             np.ones(len(states), dtype=np.bool_),
         )
-        space = Room(
+        space = MoveRoom(
             np.zeros(variables, dtype=np.int64),
             np.zeros((size, 3), dtype=np.int64),
             np.zeros((4, variables + 1), dtype=np.int64),

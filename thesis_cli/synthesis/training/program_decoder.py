@@ -15,11 +15,10 @@ from torch.nn import functional
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.corpus.corpus import Corpus, join
-from thesis_cli.synthesis.networks.program_tokens import tokens, tokens_of, typed
+from thesis_cli.synthesis.networks.program_decoder import tokens, tokens_of, typed
 from thesis_cli.synthesis.networks.weights import Kind, Weights
 from thesis_cli.synthesis.training import metrics
-from thesis_cli.synthesis.training.corpora import training_corpus
-from thesis_cli.synthesis.training.data import Rows, TrainingData
+from thesis_cli.synthesis.training.corpora import Rows, TrainingData, training_corpus
 from thesis_cli.synthesis.training.feed_forward import FeedForwardModule, shares_of, tensors
 from thesis_cli.synthesis.training.trainer import EVALUATED
 
@@ -39,7 +38,7 @@ class ProgramModule(nn.Module):
     ----------
     encoder : gives the first state, with K units, and logits of the attributes.
     units, token, lines : K, D, T.
-    generator : of the first weights.
+    generator : generator of the first weights.
     """
 
     def __init__(
@@ -70,7 +69,7 @@ class ProgramModule(nn.Module):
 
         Parameters
         ----------
-        taken : what the encoder takes.
+        taken : input of the encoder.
         lines : tokens, -1 after the last line, shape (B, T).
         fits : which tokens fit the variables above, shape (B, T, N).
 
@@ -100,9 +99,9 @@ class ProgramLearner:
 
     Parameters
     ----------
-    data : what it learns from.
-    seed : of the first weights.
-    device : where it is trained.
+    data : programs to learn from.
+    seed : seed of the first weights.
+    device : device that trains it.
     embedding, layers, units, token : E, H, K, D.
     encoder : weights of a feed-forward network of these sizes, with which the encoder begins;
         random ones if left out.
@@ -171,12 +170,8 @@ class ProgramLearner:
 
 def mixed(data: TrainingData) -> TrainingData:
     """The same data, where programs of rare lengths are repeated: there are few short programs, and
-    a decoder is to know them.
-
-    Raises
-    ------
-    InputError : examples are held back instead of programs; there are too few programs.
-    """
+    a decoder is to know them. Raises InputError if examples are held back instead of programs;
+    there are too few programs."""
     if data.by_examples:
         raise InputError(f"the corpus has {len(data.train):,} programs", "make one with --count 1000")
     lengths = data.corpus.lengths[data.train]

@@ -1,18 +1,21 @@
-"""Train any network: Adam on batches of a corpus, with checkpoints from which training goes on.
+"""Training of any network: Adam on batches of a corpus, with checkpoints from which training goes on.
 
-What a step does depends on the seed, the number of the step and the weights before it. So a run
-that was cut short and goes on from its last checkpoint ends, on a CPU, with the very weights of a
-run that was not, given the same number of threads.
+A step depends on the seed, its number and the weights before it. A run that goes on from its last
+checkpoint therefore ends, on a CPU, with the same weights as one that was not cut short, given the
+same number of threads.
 
 Source: Thesis sections 5.4.3 and 5.4.5.
 """
 
 from __future__ import annotations
 
+import io
+import json
 import math
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,10 +23,10 @@ import numpy.typing as npt
 import torch
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.files import write_atomic
 from thesis_cli.base.progress import Tick
 from thesis_cli.synthesis.networks.weights import Kind
-from thesis_cli.synthesis.training.checkpoints import Checkpoints
-from thesis_cli.synthesis.training.data import Rows, Stream, TrainingData
+from thesis_cli.synthesis.training.corpora import Rows, Stream, TrainingData
 
 EVALUATED = 512
 """Programs that are evaluated at a time."""
@@ -35,8 +38,8 @@ class Learner(Protocol):
     Attributes
     ----------
     kind : which network, as its weights name it.
-    sizes : of its layers, by name, as its weights have them.
-    module : what is trained.
+    sizes : sizes of its layers by name, as its weights have them.
+    module : module that is trained.
     """
 
     kind: Kind
@@ -54,20 +57,20 @@ class Learner(Protocol):
         """The weights, as inference takes them."""
 
     def metrics(self, rows: Rows) -> dict[str, Any]:
-        """How good the network is on programs that are held back, in types of JSON."""
+        """Quality on programs that are held back, in types of JSON."""
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How a network is trained.
+class TrainingPlan:
+    """Length, step size and stopping of a training.
 
     Attributes
     ----------
     programs : that it sees; each program of the corpus counts each time.
     batch : programs of a step.
     rate : largest step size of Adam. It rises over the first steps, then falls along a cosine.
-    seed : of all random choices.
-    evaluations : of the loss on held back programs, evenly spread.
+    seed : seed of all random choices.
+    evaluations : number of evenly spread evaluations of the loss on held back programs.
     patience : evaluations without a better loss after which training stops.
     half : whether layers multiply in bfloat16, which is nearly twice as fast on a CPU.
     """
@@ -93,8 +96,8 @@ class Plan:
 
 
 @dataclass
-class Course:
-    """How far training has come.
+class TrainingState:
+    """Progress of a training.
 
     Attributes
     ----------
@@ -102,8 +105,8 @@ class Course:
     curve : a row for each evaluation: programs seen, processor seconds, step size, loss in training
         since the last one, and loss in validation.
     best : the least loss in validation.
-    weights : of the module with that loss.
-    sums : of the losses since the last evaluation, and their number.
+    weights : weights of the module with that loss.
+    sums : sum of the losses since the last evaluation, and their number.
     seconds : processor seconds so far.
     stopped : whether training ended before its time.
     """
@@ -120,58 +123,55 @@ class Course:
 def train(
     learner: Learner,
     data: TrainingData,
-    plan: Plan,
+    plan: TrainingPlan,
     checkpoints: Checkpoints | None = None,
     tick: Tick = lambda done: None,
-) -> Course:
-    """Train a network; its module then has the weights of the least loss in validation.
+) -> TrainingState:
+    """Train a network; its module then has the weights of the least loss in validation. Raises
+    InputError if the checkpoint is damaged, or of another run; no loss is finite; OSError if a
+    checkpoint could not be written; the one before is still there.
 
     Parameters
     ----------
-    checkpoints : where to go on from, if there is one, and to save the state at intervals.
+    checkpoints : checkpoint to go on from, if there is one, and to save at intervals.
     tick : called with the number of programs just seen.
-
-    Raises
-    ------
-    InputError : the checkpoint is damaged, or of another run; no loss is finite.
-    OSError : a checkpoint could not be written; the one before is still there.
     """
-    module, course = learner.module, Course()
+    module, state = learner.module, TrainingState()
     optimizer = torch.optim.Adam(module.parameters(), lr=plan.rate)
     if checkpoints is not None and (found := checkpoints.load()) is not None:
         module.load_state_dict(found["module"])
         optimizer.load_state_dict(found["optimizer"])
-        course = Course(**found["course"])
-        tick(course.step * plan.batch)
+        state = TrainingState(**found["state"])
+        tick(state.step * plan.batch)
     stream = Stream(data.train, plan.batch, plan.seed)
     marks = {plan.steps * (i + 1) // plan.evaluations for i in range(plan.evaluations)}
-    saved, began = time.monotonic(), time.process_time() - course.seconds
-    while course.step < plan.steps and not course.stopped:
+    saved, began = time.monotonic(), time.process_time() - state.seconds
+    while state.step < plan.steps and not state.stopped:
         for group in optimizer.param_groups:
-            group["lr"] = plan.rate_at(course.step)
+            group["lr"] = plan.rate_at(state.step)
         module.train()
-        batch = learner.batch(stream.rows(course.step), stream.rng(course.step))
+        batch = learner.batch(stream.rows(state.step), stream.rng(state.step))
         with _autocast(module, plan.half):
             loss = learner.loss(batch)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
-        course.step += 1
-        course.sums = [course.sums[0] + loss.item(), course.sums[1] + 1]
-        course.seconds = time.process_time() - began
+        state.step += 1
+        state.sums = [state.sums[0] + loss.item(), state.sums[1] + 1]
+        state.seconds = time.process_time() - began
         tick(plan.batch)
-        if course.step in marks:
-            _evaluate(learner, data, plan, course)
+        if state.step in marks:
+            _evaluate(learner, data, plan, state)
         if checkpoints is not None and time.monotonic() - saved > checkpoints.every:
-            checkpoints.save(_state(module, optimizer, course))
+            checkpoints.save(_state(module, optimizer, state))
             saved = time.monotonic()
-    if checkpoints is not None and course.weights:
-        checkpoints.save(_state(module, optimizer, course))
-    if not course.weights:
+    if checkpoints is not None and state.weights:
+        checkpoints.save(_state(module, optimizer, state))
+    if not state.weights:
         raise InputError("training diverged: its loss is not finite", "give a smaller --rate")
-    module.load_state_dict(course.weights)
+    module.load_state_dict(state.weights)
     module.eval()
-    return course
+    return state
 
 
 def validation_loss(learner: Learner, rows: Rows) -> float:
@@ -185,29 +185,87 @@ def validation_loss(learner: Learner, rows: Rows) -> float:
     return total / len(rows)
 
 
-def _evaluate(learner: Learner, data: TrainingData, plan: Plan, course: Course) -> None:
+def _evaluate(learner: Learner, data: TrainingData, plan: TrainingPlan, state: TrainingState) -> None:
     """Add a row to the curve; keep the weights if they are the best so far."""
     loss = validation_loss(learner, data.validation)
     row = {
-        "programs": course.step * plan.batch,
-        "seconds": round(course.seconds, 2),
-        "rate": plan.rate_at(course.step - 1),
-        "training": course.sums[0] / course.sums[1],
+        "programs": state.step * plan.batch,
+        "seconds": round(state.seconds, 2),
+        "rate": plan.rate_at(state.step - 1),
+        "training": state.sums[0] / state.sums[1],
         "validation": loss,
     }
-    course.curve.append(row)
-    course.sums = [0.0, 0.0]
-    if loss < course.best:
-        course.best = loss
-        course.weights = {name: value.detach().cpu().clone() for name, value in learner.module.state_dict().items()}
-    losses = [row["validation"] for row in course.curve]
-    course.stopped = len(losses) - 1 - losses.index(min(losses)) >= plan.patience
+    state.curve.append(row)
+    state.sums = [0.0, 0.0]
+    if loss < state.best:
+        state.best = loss
+        state.weights = {name: value.detach().cpu().clone() for name, value in learner.module.state_dict().items()}
+    losses = [row["validation"] for row in state.curve]
+    state.stopped = len(losses) - 1 - losses.index(min(losses)) >= plan.patience
 
 
-def _state(module: torch.nn.Module, optimizer: torch.optim.Optimizer, course: Course) -> dict[str, Any]:
-    return {"module": module.state_dict(), "optimizer": optimizer.state_dict(), "course": asdict(course)}
+def _state(module: torch.nn.Module, optimizer: torch.optim.Optimizer, state: TrainingState) -> dict[str, Any]:
+    return {"module": module.state_dict(), "optimizer": optimizer.state_dict(), "state": asdict(state)}
 
 
 def _autocast(module: torch.nn.Module, half: bool) -> Any:
     device = next(module.parameters()).device.type
     return torch.autocast(device, dtype=torch.bfloat16, enabled=half)
+
+
+FORMAT = "thesis-cli checkpoint 1"
+
+_REMEDY = "remove it, or give --overwrite or another --out"
+
+
+class Checkpoints:
+    """The checkpoint of a training, one file.
+
+    Parameters
+    ----------
+    path : path of the file.
+    made_from : settings that determine the training, in types of JSON.
+    every : seconds between two checkpoints.
+    """
+
+    def __init__(self, path: Path, made_from: Mapping[str, Any], every: float = 20.0) -> None:
+        self.path, self.every = path, every
+        self._made_from = json.dumps(made_from, sort_keys=True)
+
+    def load(self) -> dict[str, Any] | None:
+        """What was saved last; None if nothing was. Raises InputError if the file is damaged, or it
+        is of another training."""
+        if not self.path.exists():
+            return None
+        try:
+            data = self.path.read_bytes()
+        except OSError as error:
+            raise InputError(f"it cannot be read ({error.strerror})", _REMEDY, source=self.path) from None
+        try:
+            found = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+        except Exception as error:  # of a damaged file, torch raises errors of any kind
+            raise InputError("it is not a whole checkpoint", _REMEDY, source=self.path) from error
+        if not isinstance(found, dict) or found.get("format") != FORMAT:
+            raise InputError(f"it is not a {FORMAT}", _REMEDY, source=self.path)
+        if found["made_from"] != self._made_from:
+            raise InputError("it is a checkpoint of other settings", _REMEDY, source=self.path)
+        state: dict[str, Any] = found["state"]
+        return state
+
+    def save(self, state: Mapping[str, Any]) -> None:
+        """Replace what was saved last. Raises OSError naming the file; what was saved last is still
+        there."""
+        file = io.BytesIO()
+        torch.save({"format": FORMAT, "made_from": self._made_from, "state": dict(state)}, file)
+        write_atomic({self.path: file.getvalue()})
+
+    def remove_other(self) -> None:
+        """Remove the file if `load` refuses it."""
+        try:
+            self.load()
+        except InputError:
+            self.remove()
+
+    def remove(self) -> None:
+        """Remove the file, if it is there."""
+        self.path.unlink(missing_ok=True)

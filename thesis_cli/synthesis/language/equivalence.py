@@ -1,4 +1,5 @@
-"""Which of several programs do the same: decided by their outputs on random inputs, the probes.
+"""Observational equivalence: which of several programs do the same, decided by their outputs on
+random inputs, the probes.
 
 Probes are run in plain Python on integers of any size, so a program that leaves the range is not
 taken for another one. NULL is an output like any other.
@@ -96,8 +97,9 @@ class Kept:
 
     Attributes
     ----------
-    programs : in order; with `distinct`, the best of those that do the same on all probes.
-    same : with `distinct`, for each of them how many others were added that do the same.
+    programs : the programs, in order; with `distinct`, the best of those that do the same on all
+        probes.
+    same : number of further programs that do the same as each, with `distinct`.
     """
 
     def __init__(self, inputs: tuple[Type, ...], semantics: Semantics, distinct: bool) -> None:

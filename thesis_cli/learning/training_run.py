@@ -1,4 +1,4 @@
-"""The course of a training: what it has found so far, kept so that it can go on after any end."""
+"""State of a training: its trace, and the checkpoint from which it goes on after any end."""
 
 from __future__ import annotations
 
@@ -30,25 +30,22 @@ DIGEST = hashlib.sha256().digest_size
 _REMEDY = "remove it, or give --overwrite or another --out"
 
 
-class Course:
-    """The trace of a training, and its checkpoint.
+class TrainingRun:
+    """The trace of a training, and its checkpoint. Raises InputError if the checkpoint is damaged,
+    or of another training.
 
     Parameters
     ----------
-    made_from : what determines the training, in types of JSON.
+    made_from : settings that determine the training, in types of JSON.
     checkpoint : file to go on from and to keep; None to keep nothing.
     progress : called with the number of iterations just done.
     every : seconds between two checkpoints.
 
     Attributes
     ----------
-    rows : of the trace.
+    rows : rows of the trace.
     map_calls : MAP problems solved.
-    state : of the method when it was cut short, empty if it was not.
-
-    Raises
-    ------
-    InputError : the checkpoint is damaged, or of another training.
+    state : state of the method when it was cut short, empty if it was not.
     """
 
     def __init__(
