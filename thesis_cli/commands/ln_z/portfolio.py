@@ -19,6 +19,7 @@ from thesis_cli.base.progress import Progress, silent
 from thesis_cli.commands.ln_z.low_rank import METHODS, BoundName, BoundOptions, Bounds, Side, bounds
 
 if TYPE_CHECKING:
+    from thesis_cli.inference.exact import ExactPlan
     from thesis_cli.models.factor_graph import FactorGraph
     from thesis_cli.perturbation.estimate import Estimate
 
@@ -95,7 +96,7 @@ def portfolio(
     ]
     known = Known()
     with progress(math.ceil(seconds), "s") as tick:
-        asked = _in_order(plan.attempts, approximate)
+        asked = _in_order(plan, approximate, seconds)
         for attempt, answer in attempts(asked, seconds, options.jobs, tick):
             if isinstance(answer, Failed):
                 if isinstance(answer.error, NoConfiguration):
@@ -118,9 +119,15 @@ def _exact(log_z: float, method: str) -> Portfolio:
     return Portfolio((exact_estimate(log_z, "lnZ", method),))
 
 
-def _in_order(exact: Sequence[Attempt], approximate: Sequence[Attempt]) -> list[Attempt]:
-    """One approximation, the exact algorithms, and the other approximations."""
-    return [*approximate[:1], *exact, *approximate[1:]]
+def _in_order(plan: ExactPlan, approximate: Sequence[Attempt], seconds: float) -> list[Attempt]:
+    """A promising exact algorithm, which leaves some time to the others; one approximation, the other
+    exact algorithms, and the other approximations.
+    """
+    from thesis_cli.inference.exact import FIRST_SHARE
+
+    exact = list(plan.attempts)
+    first = [replace(a, seconds=min(a.seconds, FIRST_SHARE * seconds)) for a in exact[: int(plan.promising)]]
+    return [*first, *approximate[:1], *exact[len(first) :], *approximate[1:]]
 
 
 def _approximate(deadline: float, name: BoundName, graph: FactorGraph, options: BoundOptions) -> Iterator[Bounds]:
