@@ -25,6 +25,9 @@ GRID_ENTRY = 1e-9
 """Seconds for each entry of the tables of grid transfer, of which a variable has one for each state
 of the boundary and of its own."""
 
+ELIMINATION_STEP, ELIMINATION_ENTRY = 1.5e-5, 3e-9
+"""Seconds of a MAP problem for each variable and each entry of the tables of elimination."""
+
 SLOW = 1.0
 """Predicted seconds of an exact solver for one MAP problem from which a search is tried as well."""
 
@@ -107,7 +110,7 @@ def exact_solvers(graph: FactorGraph, memory: int, why: list[str]) -> Iterator[t
         yield grid, GRID_ENTRY * len(graph.cardinalities) * float(states) ** (width + 1)
     elimination = _attempt("elimination", graph, memory, why)
     if isinstance(elimination, Elimination):
-        yield elimination, elimination.cost.seconds
+        yield elimination, ELIMINATION_STEP * len(elimination.order) + ELIMINATION_ENTRY * elimination.entries
 
 
 def _attempt(name: SolverName, graph: FactorGraph, memory: int, why: list[str]) -> MapSolver | None:

@@ -1,7 +1,8 @@
 """Exact ln Z by the cheapest algorithm that takes the model.
 
 What is predicted to take seconds at most is done at once: elimination of a small model in NumPy,
-grid transfer, elimination, enumeration.
+grid transfer, elimination, enumeration, contraction along a tree, which is sought only where all others
+take longer.
 For other models, algorithms that use zeros run beside the elimination, each in a process of its
 own, and the first answer counts.
 """
@@ -11,8 +12,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from thesis_cli.base.children import Attempt, Failed, attempts
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, OutOfTime, UnsuitableModel
@@ -25,6 +27,9 @@ from thesis_cli.inference.elimination.small import SmallElimination, small_elimi
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, log_partition_function
 from thesis_cli.inference.grid.grid import GridTransfer
 from thesis_cli.models.factor_graph import FactorGraph, Model
+
+if TYPE_CHECKING:
+    from thesis_cli.inference.elimination.contraction import Contraction
 
 INSTANT = 0.2
 """Predicted seconds up to which an algorithm runs without a look at the zeros of the model."""
@@ -43,8 +48,11 @@ PER_CONFIGURATION = 4e-8
 
 SPARSE_SHARE, COUNTING_SHARE = 0.3, 0.6
 """Shares of the time after which algorithms whose time cannot be predicted are given up; half of
-these beside an elimination that is predicted to end in time."""
+these beside an algorithm that is predicted to end in time."""
 
+HOPE, FIRST_SHARE = 0.5, 0.8
+"""Predicted share of the time up to which an algorithm is likely to end in time, and the share that a
+promising one gets at most, so that others have the rest."""
 
 UNPROMISING = 1 / 3
 """Share of its time that model counting takes if it is not likely to end."""
@@ -103,11 +111,13 @@ class ExactPlan:
     ----------
     quick : returns ln Z and the name of the algorithm within seconds; None if none is that quick.
     attempts : what to try side by side otherwise; each yields ln Z and the name of the algorithm.
+    promising : whether the first attempt is likely to end in time, so that it should not wait.
     refusal : what to say if all fail.
     """
 
     quick: Callable[[], tuple[float, str]] | None
     attempts: tuple[Attempt, ...] = ()
+    promising: bool = False
     refusal: ModelTooLarge = _NONE
 
 
@@ -142,23 +152,33 @@ def exact_plan(
         return ExactPlan(lambda: (-math.inf, "arc consistency"))
     if leafless.size < graph.size:
         routes += _elimination(leafless, memory, jobs, constant, refusals=refusals)
+    if quick := _within(routes, INSTANT):
+        return ExactPlan(quick.run)
+    routes += _contraction(leafless, memory, jobs, constant, refusals=refusals)
     zeros = smaller.graph.has_zeros
     work = smaller.graph, smaller.constant, memory
-    if zeros and (answer := _sparse_at_once(*work)):
+    if zeros and not _within(routes, INSTANT) and (answer := _sparse_at_once(*work)):
         return ExactPlan(lambda: answer)
     if quick := _within(routes, QUICK):
         return ExactPlan(quick.run)
     tried, unpredictable = [], seconds
-    if best := _within(routes, seconds):
-        tried.append(Attempt("elimination", _run, (best,), seconds))
+    best = _within(routes, seconds)
+    if best:
+        tried.append(Attempt(best.solver.name, _run, (best,), seconds))
         unpredictable /= 2
+    promising = best is not None and best.seconds <= HOPE * seconds
     if zeros:
-        tried.append(Attempt("sparse elimination", _sparse, work, SPARSE_SHARE * unpredictable))
-        tried.append(Attempt("model counting", _counting, work, COUNTING_SHARE * unpredictable))
+        sparse = Attempt("sparse elimination", _sparse, work, SPARSE_SHARE * unpredictable)
+        counting = Attempt("model counting", _counting, work, COUNTING_SHARE * unpredictable)
+        if not best and _countable(*work):
+            promising = True
+            tried += [replace(counting, seconds=FIRST_SHARE * seconds), sparse]
+        else:
+            tried += [sparse, counting]
     if routes:
         fastest = min(routes, key=lambda route: route.seconds)
         refusals = [ModelTooLarge(f"{fastest.solver.name} is predicted to take {fastest.seconds:.2g} s", _REMEDY)]
-    return ExactPlan(None, tuple(tried), refusals[-1])
+    return ExactPlan(None, tuple(tried), promising, refusals[-1])
 
 
 @dataclass(frozen=True)
@@ -172,7 +192,7 @@ class _Route:
     constant : nats.
     """
 
-    solver: GridTransfer | Elimination | SmallElimination
+    solver: GridTransfer | Elimination | SmallElimination | Contraction
     seconds: float
     constant: float = 0.0
 
@@ -199,6 +219,19 @@ def _elimination(
         return []
 
 
+def _contraction(
+    graph: FactorGraph, memory: int, jobs: int, constant: float, *, refusals: list[ModelTooLarge]
+) -> list[_Route]:
+    from thesis_cli.inference.elimination.contraction import Contraction
+
+    try:
+        solver = Contraction(graph, memory, jobs=jobs)
+        return [_Route(solver, solver.cost.seconds, constant)]
+    except ModelTooLarge as error:
+        refusals.append(error)
+        return []
+
+
 def _enumerated(graph: FactorGraph, max_configurations: int) -> tuple[float, str]:
     return log_of_sum(log_partition_function(graph, max_configurations=max_configurations)), "enumeration"
 
@@ -210,6 +243,16 @@ def _within(routes: Sequence[_Route], seconds: float) -> _Route | None:
 
 def _run(deadline: float, route: _Route) -> Iterator[tuple[float, str]]:
     yield route.run()
+
+
+def _countable(graph: FactorGraph, constant: float, memory: int) -> bool:
+    """Whether model counting is likely to end."""
+    from thesis_cli.inference.external.model_counting import ModelCounter
+
+    try:
+        return ModelCounter(graph, memory).promising
+    except (UnsuitableModel, ModelTooLarge):
+        return False
 
 
 def _sparse_at_once(graph: FactorGraph, constant: float, memory: int) -> tuple[float, str] | None:

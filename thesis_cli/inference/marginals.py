@@ -19,6 +19,7 @@ from thesis_cli.inference.grid.grid import GridTransfer
 from thesis_cli.models.factor_graph import FactorGraph
 
 if TYPE_CHECKING:
+    from thesis_cli.inference.elimination.contraction import Contraction
     from thesis_cli.inference.zeros.reduction import Reduction
 
 INSTANT = 0.2
@@ -45,7 +46,7 @@ class Marginals(NamedTuple):
     log_z : ln Z in nats.
     probabilities : P(x_i) of the states of variable 0, then of variable 1, ..., shape (sum of
         cardinalities,).
-    method : `elimination`, `grid transfer`, `sparse elimination` or `enumeration`.
+    method : `elimination`, `contraction`, `grid transfer`, `sparse elimination` or `enumeration`.
     """
 
     log_z: float
@@ -106,7 +107,7 @@ class BackwardRoute(NamedTuple):
     reduction : if the solver is for the model that zeros leave.
     """
 
-    solver: SmallElimination | Elimination | GridTransfer
+    solver: SmallElimination | Elimination | GridTransfer | Contraction
     seconds: float
     reduction: Reduction | None = None
 
@@ -129,13 +130,24 @@ def backward_routes(graph: FactorGraph, memory: int) -> tuple[list[BackwardRoute
         refusal = error
     if not found or found[0].seconds > INSTANT:
         found += _grid_route(graph, memory)
-    if not any(route.seconds <= INSTANT for route in found) and graph.has_zeros:
+    if any(route.seconds <= INSTANT for route in found):
+        return sorted(found, key=lambda route: route.seconds), refusal
+    reduction = None
+    if graph.has_zeros:
         from thesis_cli.inference.zeros.reduction import reduced
 
         reduction = reduced(graph)
         try:
             solver = Elimination(reduction.graph, memory)
             found.append(BackwardRoute(solver, solver.cost.seconds, reduction))
+        except ModelTooLarge as error:
+            refusal = error
+    if not any(route.seconds <= INSTANT for route in found):
+        from thesis_cli.inference.elimination.contraction import Contraction
+
+        try:
+            tree = Contraction(reduction.graph if reduction else graph, memory)
+            found.append(BackwardRoute(tree, tree.cost.seconds, reduction))
         except ModelTooLarge as error:
             refusal = error
     return sorted(found, key=lambda route: route.seconds), refusal

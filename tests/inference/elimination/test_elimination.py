@@ -13,7 +13,6 @@ from tests.inference.sampling.test_draws import check_drawn_from, index_of
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.base.memory import bytes_text
-from thesis_cli.inference.elimination import plan as elimination_contraction
 from thesis_cli.inference.elimination import plan as elimination_plan
 from thesis_cli.inference.elimination import slices as elimination_slices
 from thesis_cli.inference.elimination import sums as elimination_segments
@@ -34,10 +33,6 @@ def cut_up(block, segments, slices):
             (elimination_plan, "BLOCK", block),
             (elimination_segments, "FEWEST", segments),
             (elimination_slices, "SMALLEST", 0),
-            (elimination_contraction, "STATES", 2),
-            (elimination_contraction, "LEAST", 8 * block),
-            (elimination_contraction, "GAIN", 1),
-            (elimination_contraction, "SIDE", 1),
             (elimination_slices, "FEWEST", slices),
         ):
             stack.enter_context(mock.patch.object(module, name, value))
@@ -196,24 +191,6 @@ def test_a_wide_model_is_solved_in_slices_that_fit():
     assert small.slices > 1
     assert small.cost.memory <= memory
     assert small.log_partition_function() == pytest.approx(whole.log_partition_function(), rel=1e-14)
-
-
-@given(st.integers(0, 2**32), st.sampled_from([1.0, 1e4]))
-def test_products_of_matrices_are_brute_force(seed, scale):
-    rng = np.random.default_rng(seed)
-    cardinalities = rng.integers(2, 5, 6).tolist()
-    scopes = [(i, (i + 1) % 6) for i in range(6)] + [(0, 2, 3), (1, 3, 5)]
-    tables = [scale * rng.normal(size=[cardinalities[i] for i in scope]) for scope in scopes]
-    tables[0][0] = tables[6][:, 1] = -np.inf
-    graph = FactorGraph(cardinalities, [Factor(*each) for each in zip(scopes, tables, strict=True)])
-    phi = graph.log_potential(all_states(graph))
-    with cut_up(1, 2, 1):
-        found = Elimination(graph)
-        assert found._plan.contractions
-        log_z, marginals = found.marginals()
-    assert log_z == pytest.approx(np.logaddexp.reduce(phi), rel=1e-13)
-    p = np.exp(phi - log_z)[all_states(graph)[:, 2] == 0].sum()
-    assert marginals[sum(cardinalities[:2])] == pytest.approx(p, rel=1e-10 * scale, abs=1e-12 * scale)
 
 
 def test_threads_change_no_bit():

@@ -20,6 +20,7 @@ from thesis_cli.commands.ln_z.estimates import LnZAnswer, LnZOptions
 from thesis_cli.commands.ln_z.methods import METHODS, answer
 
 if TYPE_CHECKING:
+    from thesis_cli.inference.exact import ExactPlan
     from thesis_cli.models.factor_graph import FactorGraph
     from thesis_cli.perturbation.estimate import Estimate
 
@@ -72,7 +73,7 @@ def portfolio(
     ]
     known = Known()
     with progress(math.ceil(seconds), "s") as tick:
-        asked = _in_order(plan.attempts, approximate)
+        asked = _in_order(plan, approximate, seconds)
         for attempt, found in attempts(asked, seconds, options.jobs, tick):
             if isinstance(found, Failed):
                 if isinstance(found.error, NoConfiguration):
@@ -95,9 +96,15 @@ def _exact(log_z: float, method: str) -> LnZAnswer:
     return LnZAnswer((exact_estimate(log_z, "lnZ", method),))
 
 
-def _in_order(exact: Sequence[Attempt], approximate: Sequence[Attempt]) -> list[Attempt]:
-    """One approximation, the exact algorithms, and the other approximations."""
-    return [*approximate[:1], *exact, *approximate[1:]]
+def _in_order(plan: ExactPlan, approximate: Sequence[Attempt], seconds: float) -> list[Attempt]:
+    """A promising exact algorithm, which leaves some time to the others; one approximation, the other
+    exact algorithms, and the other approximations.
+    """
+    from thesis_cli.inference.exact import FIRST_SHARE
+
+    exact = list(plan.attempts)
+    first = [replace(a, seconds=min(a.seconds, FIRST_SHARE * seconds)) for a in exact[: int(plan.promising)]]
+    return [*first, *approximate[:1], *exact[len(first) :], *approximate[1:]]
 
 
 def _approximate(deadline: float, name: str, graph: FactorGraph, options: LnZOptions) -> Iterator[LnZAnswer]:

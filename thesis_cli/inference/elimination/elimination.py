@@ -38,6 +38,7 @@ class Elimination:
     order : the elimination order; variables that are held come last.
     width : number of variables in the largest table, less one.
     slices : number of slices.
+    entries : of the tables of all slices.
     cost : predicted time and memory of one partition function.
 
     Raises
@@ -54,7 +55,7 @@ class Elimination:
         self._factors = [squeezed(f, graph.cardinalities) for f in graph.factors]
         found = prepared(graph.cardinalities, [f.scope for f in self._factors], memory)
         self._plan, self._held, self.slices = found.plan, found.held, found.slices
-        self.width, self.cost = found.width, found.cost
+        self.width, self.entries, self.cost = found.width, found.entries, found.cost
         within = {*self._plan.order, *self._held}
         self._free = [i for i in range(len(graph.cardinalities)) if i not in within]
         self.order = [*self._free, *self._plan.order, *self._held]

@@ -15,12 +15,14 @@ from thesis_cli.inference.cost import Cost
 from thesis_cli.inference.elimination.order import Clique, best_order, cliques_of
 from thesis_cli.inference.elimination.plan import BLOCK, Plan, make_plan, places
 
-SECONDS_A_STEP, SECONDS_AN_ENTRY, SECONDS_A_PRODUCT = 1.5e-5, 3e-9, 1e-9
-"""Time that a step takes, an entry of its table, and one that BLAS multiplies.
+SECONDS_A_STEP, SECONDS_AN_ENTRY, SECONDS_A_BYTE = 1e-5, 9e-10, 4e-10
+"""Time that a step takes, an entry of its table, and a byte of memory when it is touched first."""
 
-They come from processor times of chains (steps), grids of 16 to 20 rows and random graphs of degree
-3 and 4 (entries), and such graphs of 16 states (products), on two cores of an AMD EPYC that others
-used too; `benchmarks/exact.py` has such models. Times of .01 to 10 s were within a factor of 3.
+SECONDS_OF_A_RUN, SECONDS_GATHERED = 1.3e-10, 4.3e-10
+"""Time for each entry and each input of its step, where a block reads a run of it, and elsewhere.
+
+All come from processor times of 12 networks of `benchmarks/exact.py`, .006 to 1 s, of which 10 were within
+a factor of 1.25, on two cores of an AMD EPYC that others used too.
 """
 
 SCRATCH = 2 * BLOCK
@@ -49,6 +51,7 @@ class Prepared:
     held : variables that each slice holds at a state.
     slices : number of slices.
     width : variables of the largest table, less one.
+    entries : of the tables of all slices.
     cost : of one partition function.
     """
 
@@ -56,6 +59,7 @@ class Prepared:
     held: list[int]
     slices: int
     width: int
+    entries: int
     cost: Cost
 
 
@@ -92,7 +96,7 @@ def prepared(cardinalities: Sequence[int], scopes: Sequence[Clique], memory: int
         width = max(map(len, plan.cliques), default=1) - 1
     if cost.seconds > PATIENCE and held:
         raise too_large(needed, ordering.width, memory)
-    return Prepared(plan, held, slices, max(0, width), cost)
+    return Prepared(plan, held, slices, max(0, width), slices * sum(plan.sizes()), cost)
 
 
 def _named(order: list[int], scopes: Sequence[Clique]) -> tuple[list[int], list[Clique]]:
@@ -126,9 +130,10 @@ def _cheapest(plan: Plan) -> int:
 
 def predicted(plan: Plan, slices: int) -> Cost:
     """What one partition function takes."""
-    sizes = plan.sizes()
-    products = float(sum(sizes[j] for j in plan.contractions))
-    entries = float(sum(sizes)) - products
-    scratch = max((step.entries for step in plan.contractions.values()), default=0) + SCRATCH
-    seconds = SECONDS_A_STEP * len(plan.order) + SECONDS_AN_ENTRY * entries + SECONDS_A_PRODUCT * products
-    return Cost(slices * seconds, 8 * (places(plan)[1] + 2 * int(plan.group_at[-1]) + scratch))
+    sizes, steps = np.array(plan.sizes(), dtype=np.float64), plan.steps
+    inputs = np.diff(steps.inputs)
+    runs = np.diff(np.concatenate([[0], np.cumsum(steps.whole)])[steps.inputs])
+    an_entry = SECONDS_AN_ENTRY + SECONDS_OF_A_RUN * runs + SECONDS_GATHERED * (inputs - runs)
+    memory = 8 * (places(plan)[1] + 2 * int(plan.group_at[-1]) + SCRATCH)
+    seconds = SECONDS_A_STEP * len(plan.order) + float((an_entry * sizes).sum())
+    return Cost(slices * seconds + SECONDS_A_BYTE * memory, memory)

@@ -15,8 +15,8 @@ import numpy as np
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.parallel import Threads
 from thesis_cli.inference.elimination.back_kernels import draw_states, maximise_batch, send_back
-from thesis_cli.inference.elimination.kernels import PRODUCT, SAFE, Tables, close_step, mode_of, sum_out, sum_rows
-from thesis_cli.inference.elimination.plan import Plan, contract, places
+from thesis_cli.inference.elimination.kernels import SAFE, Tables, close_step, sum_out, sum_rows
+from thesis_cli.inference.elimination.plan import Plan, places
 
 FEWEST, MOST = 1, 256
 """Numbers of segments that are tried."""
@@ -120,8 +120,7 @@ class Sum:
         tops[n:] = np.where(kinds[n:] > 0, 0.0, 1.0)
         self._kinds, self._tops, self._lows, self._groups = kinds.astype(np.int64), tops, lows, log_groups
         self._logs = np.zeros(n)
-        large = [j for j, size in enumerate(plan.sizes()) if size >= LARGE] if jobs > 1 else []
-        self._special = sorted({*large, *plan.contractions})
+        self._large = [j for j, size in enumerate(plan.sizes()) if size >= LARGE] if jobs > 1 else []
         self._place(at, messages)
 
     def _place(self, at: Ints, messages: Floats) -> None:
@@ -129,21 +128,14 @@ class Sum:
         self._tables = Tables(messages, self._groups, starts, self._kinds, self._tops, self._lows)
 
     def forward(self, start: int, stop: int) -> None:
-        """Steps start to stop: a call for those between two that are shared or multiplied by BLAS."""
+        """Steps start to stop: a call for those between two that threads share."""
         plan = self._plan
-        special = [j for j in self._special if start <= j < stop]
         with Threads(self._jobs) as threads:
-            for j in special:
+            for j in [j for j in self._large if start <= j < stop]:
                 if not sum_out(plan.steps, self._tables, start, j, self._logs):
                     return
                 start = j + 1
-                if j in plan.contractions and mode_of(plan.steps, self._tables, j) == PRODUCT:
-                    at = int(self._tables.at[j])
-                    out = self._tables.messages[at : at + self._sent[j]]
-                    found = contract(plan.contractions[j], self._tables, len(plan.order), plan.cardinalities, out)
-                else:
-                    found = self._share(threads, j)
-                self._logs[j] = close_step(plan.steps, self._tables, j, *found)
+                self._logs[j] = close_step(plan.steps, self._tables, j, *self._share(threads, j))
                 if self._logs[j] == -np.inf:
                     return
             sum_out(plan.steps, self._tables, start, stop, self._logs)

@@ -21,6 +21,7 @@ from thesis_cli.synthesis.corpus.sampling_kernels import mix
 from thesis_cli.synthesis.language.dispatch import by_operation
 from thesis_cli.synthesis.language.dsl import OPERATIONS, check_rules
 from thesis_cli.synthesis.language.input_range_kernels import BY, arguments_in, operation_in
+from thesis_cli.synthesis.language.lanes import inlined
 from thesis_cli.synthesis.language.operation_kernels import GIVES_INT, NUMBERS, Bounds
 
 if TYPE_CHECKING:

@@ -1,0 +1,195 @@
+"""Contraction along a tree against brute force, for each planner, in slices and by each kernel."""
+
+import math
+import os
+import subprocess
+import sys
+from contextlib import ExitStack, contextmanager
+from itertools import pairwise
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from thesis_cli.studies.models.causal_networks import pedigree
+
+from tests.conftest import all_states, factor_graphs
+from tests.inference.sampling.test_draws import check_drawn_from, index_of
+from tests.tiers import examples
+from thesis_cli.base.errors import InputError, ModelTooLarge
+from thesis_cli.inference.elimination import planners, tree
+from thesis_cli.inference.elimination.contraction import Contraction
+from thesis_cli.inference.elimination.elimination import Elimination
+from thesis_cli.inference.elimination.planners import _by_library, planned, sliced, tree_of_order
+from thesis_cli.inference.elimination.tree import Tree
+from thesis_cli.models.factor_graph import Factor, FactorGraph
+from thesis_cli.studies.models.examples import ising
+
+
+@contextmanager
+def planned_by(turn, side, block, held):
+    """Take the tree of one planner, in so many slices of variables, by matrices of `side` rows at least
+    and in blocks of few entries."""
+
+    def one(cardinalities, scopes, memory):
+        found = tree_of_order(cardinalities, scopes, range(len(cardinalities)))
+        if turn is not None and len(scopes) > 2:
+            found = _by_library(found, turn)
+        found = sliced(found.in_order(), memory)
+        for _ in range(held):
+            if chosen := planners._cheapest(found.tree):
+                slices = found.slices * cardinalities[chosen]
+                found = planners.Sliced(found.tree.held(chosen), (*found.held, chosen), slices, found.cost)
+        return found
+
+    with ExitStack() as stack:
+        for module, name, value in (
+            ("thesis_cli.inference.elimination.contraction", "planned", one),
+            (tree, "SIDE", side),
+            (tree, "SECONDS_MOVED", 0.0),
+            (tree, "LEAST_RUN", block),
+            (tree, "BLOCK", block),
+        ):
+            stack.enter_context(
+                mock.patch(f"{module}.{name}", value)
+                if isinstance(module, str)
+                else mock.patch.object(module, name, value)
+            )
+        yield
+
+
+ways = st.tuples(
+    st.sampled_from([None, 0, 1]), st.sampled_from([1, 16]), st.sampled_from([1, 4, 512]), st.integers(0, 2)
+)
+
+
+@settings(max_examples=examples(60))
+@given(factor_graphs(), ways, st.sampled_from([1.0, 100.0, 1e6]))
+def test_sums_and_marginals_are_brute_force(graph, way, scale):
+    graph = graph.tempered(scale)
+    states = all_states(graph)
+    phi = graph.log_potential(states)
+    log_z = np.logaddexp.reduce(phi)
+    with planned_by(*way):
+        found = Contraction(graph)
+        assert found.log_partition_function() == pytest.approx(log_z, rel=1e-12, abs=1e-11)
+        if log_z == -np.inf:
+            with pytest.raises(InputError, match="no configuration is possible"):
+                found.marginals()
+            with pytest.raises(InputError, match="no configuration is possible"):
+                found.sample(1, np.random.default_rng(0))
+            return
+        same, marginals = found.marginals()
+    assert same == pytest.approx(log_z, rel=1e-12, abs=1e-11)
+    p = np.exp(phi - log_z)
+    expected = [p[states[:, i] == x].sum() for i, k in enumerate(graph.cardinalities) for x in range(k)]
+    np.testing.assert_allclose(marginals, expected, rtol=1e-10 * scale, atol=1e-12 * scale)
+
+
+@settings(max_examples=examples(20))
+@given(factor_graphs(), ways, st.integers(0, 2**32))
+def test_samples_follow_the_gibbs_distribution(graph, way, seed):
+    phi = graph.log_potential(all_states(graph))
+    if phi.max() > -np.inf:
+        with planned_by(*way):
+            check_drawn_from(index_of(graph, Contraction(graph).sample(5000, np.random.default_rng(seed))), phi)
+
+
+def test_weights_that_would_underflow_are_summed_as_logarithms():
+    """The largest entries of two tables meet entries of weight 0 of the other alone."""
+    low = -500.0
+    graph = FactorGraph(
+        [2, 2, 2],
+        [
+            Factor((0, 1), np.array([[0.0, -np.inf], [-np.inf, low]])),
+            Factor((0, 1), np.array([[-np.inf, 0.0], [0.0, low]])),
+            Factor((1, 2), np.array([[0.0, 0.0], [low, 2 * low]])),
+        ],
+    )
+    found = Contraction(graph)
+    assert found.log_partition_function() == pytest.approx(3 * low, rel=1e-14)
+    np.testing.assert_allclose(found.marginals()[1], [0, 1, 0, 1, 1, 0], atol=1e-200)
+
+
+@pytest.fixture(scope="module")
+def deep():
+    return pedigree(6, 10, 2, 3, 0.3, np.random.default_rng(1)).conditioned()
+
+
+def test_a_pedigree_by_tree_and_by_order(deep):
+    assert Contraction(deep).log_partition_function() == pytest.approx(Elimination(deep).log_partition_function())
+    np.testing.assert_allclose(Contraction(deep).marginals()[1], Elimination(deep).marginals()[1], atol=1e-12)
+
+
+def test_threads_change_no_bit(monkeypatch, deep):
+    monkeypatch.setattr("thesis_cli.inference.elimination.contraction.LARGE", 1)
+    found = Contraction(deep, jobs=3)
+    assert found.log_partition_function() == Contraction(deep).log_partition_function()
+
+
+def test_the_race_takes_the_tree_of_fewest_predicted_seconds(monkeypatch, deep):
+    scopes = [f.scope for f in deep.factors]
+    own = tree_of_order(deep.cardinalities, scopes, planners.best_order(deep.cardinalities, scopes).order)
+    trees = [own, *(_by_library(own, turn) for turn in range(3))]
+    monkeypatch.setattr(planners, "SECONDS_A_TABLE", 0.0)
+    monkeypatch.setattr(planners, "ROUNDS", 3)
+    best = planned(deep.cardinalities, scopes, 2**40)
+    assert best.cost.seconds == min(planners._fitted(each, 2**40).cost.seconds for each in trees)
+    assert best.tree.pairs == planned(deep.cardinalities, scopes, 2**40).tree.pairs
+
+
+def test_tables_that_do_not_fit_are_cut_into_slices_or_refused():
+    rng = np.random.default_rng(0)
+    graph = FactorGraph([2] * 14, [Factor((i, j), rng.normal(size=(2, 2))) for i in range(14) for j in range(i)])
+    whole = Contraction(graph)
+    memory = whole.cost.memory // 4
+    refused = r"contraction needs .* KiB at width 1\d, and is predicted to take .* s with as much; raise the memory"
+    with pytest.raises(ModelTooLarge, match=refused):
+        Contraction(graph, memory)
+    with mock.patch.object(planners, "SMALLEST", 0):
+        small = Contraction(graph, memory)
+        assert small.plan.slices > 1
+        assert small.cost.memory <= memory
+        assert small.log_partition_function() == pytest.approx(whole.log_partition_function(), rel=1e-14)
+        assert small.back.cost.memory <= memory
+        np.testing.assert_allclose(small.marginals()[1], whole.marginals()[1], rtol=1e-12)
+
+
+@settings(max_examples=examples(30))
+@given(factor_graphs(), st.sampled_from([None, 0]))
+def test_tables_that_are_needed_at_once_have_places_of_their_own(graph, turn):
+    with planned_by(turn, 16, 512, 0):
+        plan = Contraction(graph).plan.tree
+    first, layout = len(plan.scopes), plan.layout
+    live = set(range(first))
+    for j, (a, b) in enumerate(plan.pairs, first):
+        live.add(j)
+        spans = sorted((layout.at[k], layout.at[k] + plan.sizes[k]) for k in live)
+        assert all(end <= start for (_, end), (start, _) in pairwise(spans))
+        assert spans[-1][1] <= layout.size
+        live -= {a, b}
+
+
+def test_a_tree_sums_each_variable_where_the_last_two_tables_meet():
+    found = Tree([2, 3, 4], [(0, 1), (1, 2), (1,), (0,)], [(0, 1), (4, 2), (5, 3)])
+    assert [set(table) for table in found.tables] == [{0, 1}, {1}, {1}, {0}, {0, 1}, {0}, set()]
+    assert [step.terms for step in found.steps] == [6, 6, 2]
+
+
+def test_models_that_end_at_once_do_not_import_the_library():
+    script = (
+        "import sys, numpy as np\n"
+        "from thesis_cli.inference.exact import exact_log_partition_function as exact\n"
+        "from thesis_cli.studies.models.examples import ising\n"
+        "exact(ising(3, 15, 0.5, np.random.default_rng(0)))\n"
+        "assert 'cotengra' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, env=dict(os.environ))
+
+
+def test_a_grid_without_factors_on_pairs():
+    graph = FactorGraph([2, 3], [Factor((0,), np.zeros(2))])
+    assert Contraction(graph).log_partition_function() == pytest.approx(math.log(6))
+    assert Contraction(FactorGraph([2, 3], [])).log_partition_function() == pytest.approx(math.log(6))
+    assert Contraction(ising(2, 2, 0.5, np.random.default_rng(0))).sample(3, np.random.default_rng(0)).shape == (3, 4)

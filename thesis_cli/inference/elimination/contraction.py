@@ -1,0 +1,413 @@
+"""Exact sums, marginals and samples of a factor graph by contractions of pairs of tables along a tree."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
+from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
+from thesis_cli.base.parallel import Threads
+from thesis_cli.inference.elimination.kernels import SAFE, extremes
+from thesis_cli.inference.elimination.order import Clique
+from thesis_cli.inference.elimination.pair_kernels import sum_exponentials, sum_products
+from thesis_cli.inference.elimination.planners import Sliced, planned, sliced
+from thesis_cli.inference.elimination.tree import Axes, Layout, Step, Tree
+from thesis_cli.inference.solver import Guarantee
+from thesis_cli.models.factor_graph import Factor, FactorGraph, squeezed
+
+LARGE = 2**22
+"""Products of a step from which threads share it."""
+
+ROWS = 2**20
+"""Weights of the states of summed variables that are drawn from at once."""
+
+
+@dataclass
+class Table:
+    """Entries of a table.
+
+    Attributes
+    ----------
+    entries : weights, or logarithms relative to the largest.
+    logs : whether they are logarithms.
+    top : the largest weight, by which the entries are divided when they are used; 1 for logarithms.
+    low : ln of the smallest weight above 0, over the largest.
+    """
+
+    entries: Floats
+    logs: bool
+    top: float
+    low: float
+
+    def as_logs(self) -> Floats:
+        """The entries as logarithms, from now on."""
+        if not self.logs:
+            with np.errstate(divide="ignore"):
+                np.log(self.entries, out=self.entries)
+            self.entries -= math.log(self.top)
+            self.logs, self.top = True, 1.0
+        return self.entries
+
+
+def table_of_logs(entries: Floats) -> tuple[Table, float]:
+    """A table from logarithms, which are overwritten, and the largest of them."""
+    top = float(entries.max())
+    if top == -np.inf:
+        return Table(entries, True, 1.0, 0.0), top
+    entries -= top
+    low = float(np.min(entries, where=entries > -np.inf, initial=0.0))
+    logs = low < SAFE
+    if not logs:
+        np.exp(entries, out=entries)
+    return Table(entries, logs, 1.0, low), top
+
+
+def multiplied(
+    axes: Axes, step: Step, left: Table, right: Table, out: Floats, scratch: Floats, jobs: int = 1
+) -> tuple[Table, float]:
+    """The product of two tables, summed, and ln of its largest entry.
+
+    Parameters
+    ----------
+    out : entries of the product, to be written.
+    scratch : room for `step.scratch` entries.
+    """
+    logs = left.logs or right.logs or left.low + right.low < SAFE
+    if step.blas and not logs:
+        return _by_matrices(axes, step, left, right, out, scratch)
+    pair = axes.pair(step)
+    rows = math.prod(pair.dims.tolist())
+    parts = min(4 * jobs, rows) if jobs > 1 and step.terms >= LARGE else 1
+    cuts = [rows * part // parts for part in range(parts + 1)]
+    if logs:
+        one, two = left.as_logs(), right.as_logs()
+
+        def work(start: int, stop: int) -> tuple[float, float]:
+            return sum_exponentials(pair, one, two, start, stop, out)
+    else:
+        scale = 1 / left.top / right.top
+
+        def work(start: int, stop: int) -> tuple[float, float]:
+            return sum_products(pair, left.entries, right.entries, scale, start, stop, out)
+
+    with Threads(jobs if parts > 1 else 1) as threads:
+        found = list(threads.map(work, cuts[:-1], cuts[1:]))
+    high, least = max(each[0] for each in found), min(each[1] for each in found)
+    if logs:
+        return table_of_logs(out)
+    return _made(out, high, least)
+
+
+def _made(out: Floats, high: float, least: float) -> tuple[Table, float]:
+    if high == 0:
+        return Table(out, False, 1.0, 0.0), -math.inf
+    return Table(out, False, high, math.log(least / high)), math.log(high)
+
+
+def _by_matrices(
+    axes: Axes, step: Step, left: Table, right: Table, out: Floats, scratch: Floats
+) -> tuple[Table, float]:
+    """The same by products of matrices."""
+    matrices = axes.matrices(step.left, step.right, step.made)
+    count, rows, columns, states = matrices.sizes
+    used = 0
+
+    def room(entries: Floats, own: Clique, order: Clique) -> Floats:
+        """Where the entries go: nowhere if they lie as they should."""
+        nonlocal used
+        if own == order:
+            return entries
+        used += entries.size
+        return scratch[used - entries.size : used]
+
+    def move(entries: Floats, own: Clique, order: Clique, to: Floats) -> None:
+        if own != order:
+            laid = entries.reshape(axes.shape(own)).transpose([own.index(i) for i in order])
+            to.reshape(axes.shape(order))[...] = laid
+
+    tables = []
+    for table, (own, order) in zip((left, right), matrices.moves, strict=False):
+        tables.append(room(table.entries, own, order))
+        move(table.entries, own, order, tables[-1])
+    product = room(out, *matrices.moves[2])
+    one, two = tables[0].reshape(count, rows, states), tables[1].reshape(count, states, columns)
+    np.matmul(one, two, out=product.reshape(count, rows, columns))
+    own, order = matrices.moves[2]
+    move(product, order, own, out)
+    out *= 1 / left.top / right.top
+    return _made(out, *map(float, extremes(out, 0, out.size, 0.0, math.inf)))
+
+
+class Contraction:
+    """A factor graph prepared for sums, marginals and samples along a tree.
+
+    If the tables do not fit into the memory, the model is solved in slices, in each of which some
+    variables are held at a state.
+
+    Parameters
+    ----------
+    graph : the model.
+    memory : bytes that the tables may take.
+    jobs : threads of one sum; its bits do not depend on them.
+
+    Attributes
+    ----------
+    name, guarantee : `contraction`, `exact`.
+    plan : the tree of one slice, and what is held.
+    cost : predicted time and memory of one partition function.
+
+    Raises
+    ------
+    ModelTooLarge : no tree fits into the memory.
+    """
+
+    name = "contraction"
+    guarantee: Guarantee = "exact"
+
+    def __init__(self, graph: FactorGraph, memory: int = DEFAULT_MEMORY, *, jobs: int = 1) -> None:
+        self.graph, self._memory, self._jobs = graph, memory, jobs
+        factors = [squeezed(f, graph.cardinalities) for f in graph.factors]
+        self._factors = [f for f in factors if f.scope]
+        self._constant = math.fsum(float(f.table) for f in factors if not f.scope)
+        self.plan = planned(graph.cardinalities, [f.scope for f in self._factors], memory)
+        self.cost = self.plan.cost
+        self._check(self.plan, "contraction needs")
+        named = {i for f in self._factors for i in f.scope}
+        self._free = [i for i in range(len(graph.cardinalities)) if i not in named]
+        self._log_free = math.fsum(math.log(graph.cardinalities[i]) for i in self._free)
+        self._offsets = np.concatenate([[0], np.cumsum(graph.cardinalities)])
+
+    @property
+    def width(self) -> int:
+        """Number of variables in the largest table."""
+        return self.plan.tree.width
+
+    def _check(self, found: Sliced, what: str) -> None:
+        if found.cost.memory > self._memory:
+            needed = f"{what} {bytes_text(found.cost.memory)} at width {found.tree.width}"
+            raise ModelTooLarge(
+                f"{needed}, and is predicted to take {found.cost.seconds:.2g} s with as much",
+                f"raise the memory from {bytes_text(self._memory)}, or use a method that approximates",
+            )
+
+    @cached_property
+    def back(self) -> Sliced:
+        """The tree of a slice of a pass back, which keeps all tables.
+
+        Raises
+        ------
+        ModelTooLarge : they do not fit into the memory.
+        """
+        found = sliced(self.plan.tree, self._memory, back=True)
+        found = Sliced(found.tree, (*self.plan.held, *found.held), self.plan.slices * found.slices, found.cost)
+        self._check(found, "a pass back needs")
+        return found
+
+    def _slices(self, plan: Sliced, layout: Layout) -> Iterator[_Slice]:
+        room = np.empty(layout.size)
+        for states in itertools.product(*(range(self.graph.cardinalities[i]) for i in plan.held)):
+            held = dict(zip(plan.held, states, strict=True))
+            yield _Slice(plan.tree, layout, self._factors, held, self._jobs, room)
+
+    def _log_z_of_slices(self, plan: Sliced) -> Floats:
+        constant = self._constant + self._log_free
+        return np.array([each.forward() + constant for each in self._slices(plan, plan.tree.layout)])
+
+    def log_partition_function(self) -> float:
+        """Exact ln Z in nats; `-inf` when no configuration is possible."""
+        parts = self._log_z_of_slices(self.plan)
+        return float(np.logaddexp.reduce(parts) if parts.size > 1 else parts[0])
+
+    def marginals(self) -> tuple[float, Floats]:
+        """ln Z, and P(x_i) of every state of every variable.
+
+        Returns
+        -------
+        log_z : nats.
+        probabilities : shape (sum of cardinalities,): those of variable 0, then those of variable 1, ...
+
+        Raises
+        ------
+        ModelTooLarge : the tables of a pass back do not fit into the memory.
+        NoConfiguration : no configuration is possible.
+        """
+        total, found = -math.inf, np.zeros(self._offsets[-1])
+        plan = self.back
+        for each in self._slices(plan, plan.tree.back_layout):
+            own = each.forward()
+            if own == -math.inf:
+                continue
+            total, before = float(np.logaddexp(total, own)), total
+            found *= math.exp(before - total)
+            weight = math.exp(own - total)
+            for i, state in each.held.items():
+                found[self._offsets[i] + state] += weight
+            for i, probabilities in each.marginals():
+                found[self._offsets[i] : self._offsets[i + 1]] += weight * probabilities
+        if total == -math.inf:
+            raise NoConfiguration()
+        for i in self._free:
+            found[self._offsets[i] : self._offsets[i + 1]] = 1 / self.graph.cardinalities[i]
+        return total + self._constant + self._log_free, found
+
+    def sample(self, count: int, rng: np.random.Generator) -> Ints:
+        """Independent exact draws from the Gibbs distribution, shape (count, n), from the root of the
+        tree to its leaves.
+
+        Raises
+        ------
+        ModelTooLarge, NoConfiguration : as `marginals`.
+        """
+        plan = self.back
+        parts = self._log_z_of_slices(plan)
+        if parts.max() == -np.inf:
+            raise NoConfiguration()
+        cumulative = np.cumsum(np.exp(parts - parts.max()))
+        chosen = np.zeros(count, np.int64)
+        if parts.size > 1:
+            chosen = np.searchsorted(cumulative, rng.random(count) * cumulative[-1], side="right")
+        states = np.zeros((count, len(self.graph.cardinalities)), np.int64)
+        for s, each in enumerate(self._slices(plan, plan.tree.back_layout)):
+            rows = np.flatnonzero(chosen == s)
+            if rows.size:
+                each.forward()
+                states[rows] = each.sample(rows.size, len(self.graph.cardinalities), rng)
+        for i in self._free:
+            states[:, i] = rng.integers(self.graph.cardinalities[i], size=count)
+        return states
+
+
+class _Slice:
+    """The tables of one slice.
+
+    Attributes
+    ----------
+    held : states of the variables that are held.
+    """
+
+    def __init__(
+        self, tree: Tree, layout: Layout, factors: list[Factor], held: dict[int, int], jobs: int, room: Floats
+    ) -> None:
+        self.held = held
+        self._tree, self._layout, self._jobs, self._room = tree, layout, jobs, room
+        self._leaves: list[tuple[Clique, Floats]] = []  # logarithms, with the variables that are summed at once
+        for f in factors:
+            values, scope = f.table, f.scope
+            if held:
+                values = values[tuple(held.get(i, slice(None)) for i in scope)]
+                scope = tuple(i for i in scope if i not in held)
+            axes = tree.axes.laid(scope)
+            self._leaves.append((axes, values.transpose([scope.index(i) for i in axes])))
+        self._tables: dict[int, Table] = {}
+
+    def _place(self, at: int, length: int) -> Floats:
+        return self._room[at : at + length]
+
+    def forward(self) -> float:
+        """ln of the sum."""
+        tree, layout, first = self._tree, self._layout, len(self._leaves)
+        logs = []
+        for f, (axes, values) in enumerate(self._leaves):
+            private = len(axes) - len(tree.tables[f])  # the slowest axes
+            summed = np.logaddexp.reduce(values.reshape(-1, *values.shape[private:]), axis=0) if private else values
+            entries = self._place(layout.at[f], tree.sizes[f])
+            entries.reshape(summed.shape)[...] = summed
+            self._tables[f], top = table_of_logs(entries)
+            logs.append(top)
+        if -math.inf in logs:
+            return -math.inf
+        for j, (a, b) in enumerate(tree.pairs):
+            step, out = tree.steps[j], self._place(layout.at[first + j], tree.sizes[first + j])
+            scratch = self._place(layout.scratch[j], step.scratch)
+            self._tables[first + j], top = multiplied(
+                tree.axes, step, self._tables[a], self._tables[b], out, scratch, self._jobs
+            )
+            if top == -math.inf:
+                return top
+            logs.append(top)
+        return math.fsum(logs)
+
+    def marginals(self) -> Iterator[tuple[int, Floats]]:
+        """Each variable of the slice and its marginal, after `forward` in a layout that keeps all tables."""
+        tree, first = self._tree, len(self._leaves)
+        readers: dict[int, int] = {}  # the smallest leaf of each variable
+        for f, (axes, values) in enumerate(self._leaves):
+            for i in axes:
+                if i not in readers or values.size < self._leaves[readers[i]][1].size:
+                    readers[i] = f
+        outside: list[Table] = [Table(np.ones(1), False, 1.0, 0.0) for _ in self._tables]
+        for j in reversed(range(len(tree.pairs))):
+            a, b = tree.pairs[j]
+            ways = zip((a, b), (b, a), tree.back_steps[j], self._layout.back_scratch[j], strict=True)
+            for side, other, step, at in ways:
+                out, scratch = self._place(self._layout.outside[side], tree.sizes[side]), self._place(at, step.scratch)
+                outside[side], _ = multiplied(
+                    tree.axes, step, outside[first + j], self._tables[other], out, scratch, self._jobs
+                )
+        for f, (axes, values) in enumerate(self._leaves):
+            mine = [i for i in axes if readers[i] == f]
+            if not mine:
+                continue
+            beliefs = values + outside[f].as_logs().reshape(tree.axes.shape(tree.tables[f]))
+            beliefs = np.exp(beliefs - beliefs.max())
+            for i in mine:
+                found = beliefs.sum(axis=tuple(a for a, other in enumerate(axes) if other != i))
+                yield i, found / found.sum()
+
+    def sample(self, count: int, variables: int, rng: np.random.Generator) -> Ints:
+        """States of the variables of the slice, after `forward` in a layout that keeps all tables."""
+        tree, axes = self._tree, self._tree.axes
+        states = np.zeros((count, variables), np.int64)
+        for i, state in self.held.items():
+            states[:, i] = state
+        for j in reversed(range(len(tree.pairs))):
+            step = tree.steps[j]
+            if step.summed:
+                parts = [
+                    (self._tables[k].as_logs(), axes.strides(own, step.made), axes.strides(own, step.summed))
+                    for k, own in zip(tree.pairs[j], (step.left, step.right), strict=True)
+                ]
+                _draw(parts, step.made, step.summed, axes, states, rng)
+        for f, (own, values) in enumerate(self._leaves):
+            private = own[: len(own) - len(tree.tables[f])]
+            if private:
+                table = np.ascontiguousarray(values).reshape(-1)
+                parts = [(table, axes.strides(own, tree.tables[f]), axes.strides(own, private))]
+                _draw(parts, tree.tables[f], private, axes, states, rng)
+        return states
+
+
+def _draw(
+    parts: list[tuple[Floats, list[int], list[int]]],
+    given: Clique,
+    drawn: Clique,
+    axes: Axes,
+    states: Ints,
+    rng: np.random.Generator,
+) -> None:
+    """Draw variables given others in each row of `states`; their law is the product of tables, each with
+    its logarithms and its strides along `given` and `drawn`.
+    """
+    shape = axes.shape(drawn)
+    inner = [np.zeros(1, np.int64) for _ in parts]
+    for p, (_, _, strides) in enumerate(parts):
+        for k, stride in zip(shape, strides, strict=True):
+            inner[p] = (inner[p][:, np.newaxis] + stride * np.arange(k)).reshape(-1)
+    count = max(1, ROWS // math.prod(shape))
+    for low in range(0, len(states), count):
+        rows = states[low : low + count]
+        logs = sum(
+            table[(rows[:, given] @ np.array(strides, np.int64))[:, np.newaxis] + offsets]
+            for (table, strides, _), offsets in zip(parts, inner, strict=True)
+        )
+        cumulative = np.cumsum(np.exp(logs - logs.max(axis=1, keepdims=True)), axis=1)
+        levels = rng.random(len(rows)) * cumulative[:, -1]
+        found = (cumulative[:, :-1] <= levels[:, np.newaxis]).sum(axis=1)
+        rows[:, drawn] = np.stack(np.unravel_index(found, shape), axis=1)

@@ -1,0 +1,201 @@
+"""The tree of an elimination: candidates, the race between them, and the slices in which it fits into
+the memory.
+
+The candidates are the tree of our own order, the same with its subtrees improved by cotengra, and
+cotengra's random greedy trees. What the race may take is a share of the time that the best tree so far
+is predicted to take; both are counted in work, so that a model has the same tree on every machine.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from thesis_cli.inference.cost import Cost
+from thesis_cli.inference.elimination.order import Clique, best_order
+from thesis_cli.inference.elimination.tree import BLOCK, Tree
+
+NEAR = 8
+"""Tables among which the partner of the smallest is chosen."""
+
+SHARE = 0.15
+"""Work of the race, as a share of that of the best tree so far."""
+
+ROUNDS = 12
+"""Candidates of cotengra at most."""
+
+TRIALS = 128
+"""Random greedy trees of which a candidate is the best."""
+
+SUBTREES = 8
+"""Tables of a subtree that is improved."""
+
+SECONDS_A_TABLE, MOST_SECONDS = 2.5e-3, 3.0
+"""Time of a candidate for each table of the model, and most time of the race, both predicted."""
+
+LIBRARY = 2**16
+"""Variables that cotengra numbers."""
+
+HOPELESS = 1e5
+"""Predicted seconds beyond which slices are not looked for."""
+
+SECONDS_A_BYTE = 5e-10
+"""Time to touch a byte of memory first."""
+
+SMALLEST = 2**20
+"""Bytes of memory below which a model is not solved in slices."""
+
+_SEED = 20231123
+
+
+@dataclass(frozen=True)
+class Sliced:
+    """A tree and the variables that are held at a state, one slice after the other.
+
+    Attributes
+    ----------
+    tree : of one slice.
+    held : variables.
+    slices : number of slices.
+    cost : of the sum of all slices, or of a pass there and back.
+    """
+
+    tree: Tree
+    held: tuple[int, ...]
+    slices: int
+    cost: Cost
+
+
+def planned(cardinalities: Sequence[int], scopes: Sequence[Clique], memory: int) -> Sliced:
+    """The candidate that is predicted to take least time within the memory, in slices if it must; if none
+    fits, the one that would take least time with the memory that it needs.
+    """
+    own = tree_of_order(cardinalities, scopes, best_order(cardinalities, scopes).order)
+    best = _fitted(own, memory)
+    if len(scopes) < 3 or len(cardinalities) > LIBRARY:
+        return best
+    each = SECONDS_A_TABLE * len(scopes)
+    for turn in range(ROUNDS):
+        if (turn + 1) * each > min(SHARE * best.cost.seconds, MOST_SECONDS):
+            break
+        best = min(best, _fitted(_by_library(own, turn), memory), key=lambda found: _rank(found, memory))
+    return best
+
+
+def _fitted(tree: Tree, memory: int) -> Sliced:
+    """A tree in slices, or whole if no slices fit."""
+    tree = tree.in_order()
+    found = sliced(tree, memory)
+    return found if found.cost.memory <= memory else sliced(tree, sys.maxsize)
+
+
+def _rank(found: Sliced, memory: int) -> tuple[bool, float]:
+    return found.cost.memory > memory, found.cost.seconds
+
+
+def sliced(tree: Tree, memory: int, *, back: bool = False) -> Sliced:
+    """A tree in slices that fit into the memory, or that need least if none fit.
+
+    Parameters
+    ----------
+    back : whether the memory is that of a pass back through the tree, which keeps all tables.
+    """
+    held: tuple[int, ...] = ()
+    slices = 1
+    passes = 3 if back else 1
+    while True:
+        needed = 8 * ((tree.back_layout if back else tree.layout).size + 2 * BLOCK)
+        found = Sliced(tree, held, slices, Cost(passes * slices * tree.seconds + SECONDS_A_BYTE * needed, needed))
+        if needed <= memory or memory < SMALLEST or found.cost.seconds > HOPELESS:
+            return found
+        chosen = _cheapest(tree)
+        if chosen is None:
+            return found
+        held, slices = (*held, chosen), slices * tree.cardinalities[chosen]
+        tree = tree.held(chosen).in_order()
+
+
+def _cheapest(tree: Tree) -> int | None:
+    """The variable of the largest table that adds least work if it is held."""
+    largest = tree.tables[int(np.argmax(tree.sizes))] if tree.sizes else ()
+    if not largest:
+        return None
+    within = dict.fromkeys(largest, 0.0)
+    for step in tree.steps:
+        for i in {*step.left, *step.right} & within.keys():
+            within[i] += step.seconds
+    total = tree.seconds
+    k = tree.cardinalities
+    return min(largest, key=lambda i: (k[i] * (total - within[i]) + within[i], i))
+
+
+OURS = {0: "combo-16", 2: "combo", 5: "flops"}
+"""Turns of the race in which our own tree is improved, and by which measure: products, and perhaps so
+many times the entries that are made."""
+
+
+def _by_library(own: Tree, turn: int) -> Tree:
+    """A candidate of cotengra: the best of some random greedy trees, or our own tree, with its subtrees
+    improved.
+    """
+    from cotengra import ContractionTree, get_symbol
+    from cotengrust import optimize_random_greedy_track_flops
+
+    inputs = [[get_symbol(i) for i in scope] for scope in own.scopes]
+    sizes = {get_symbol(i): k for i, k in enumerate(own.cardinalities)}
+    pairs: Sequence[Sequence[int]] = own.pairs
+    if turn not in OURS:
+        pairs, _ = optimize_random_greedy_track_flops(inputs, [], sizes, ntrials=TRIALS, seed=turn, use_ssa=True)
+    found = ContractionTree.from_path(inputs, [], sizes, ssa_path=pairs)
+    found.subtree_reconfigure_(subtree_size=SUBTREES, minimize=OURS.get(turn, "combo-16"), seed=_SEED)
+    return replace(own, pairs=[(a, b) for a, b in found.get_ssa_path()])
+
+
+def tree_of_order(cardinalities: Sequence[int], scopes: Sequence[Clique], order: Sequence[int]) -> Tree:
+    """The tree that multiplies the tables of one variable after the other, the pair with the smallest
+    product first.
+    """
+    users: dict[int, set[int]] = {}
+    for f, scope in enumerate(scopes):
+        for i in scope:
+            users.setdefault(i, set()).add(f)
+    live = {f: {i for i in scope if len(users[i]) > 1} for f, scope in enumerate(scopes)}
+    pairs: list[tuple[int, int]] = []
+
+    def size(variables: set[int]) -> int:
+        return math.prod(cardinalities[i] for i in variables)
+
+    def join(a: int, b: int) -> int:
+        made = len(scopes) + len(pairs)
+        pairs.append((a, b))
+        left, right = live.pop(a), live.pop(b)
+        for i in left:
+            users[i].discard(a)
+        for i in right:
+            users[i].discard(b)
+        live[made] = {i for i in left | right if users[i]}
+        for i in live[made]:
+            users[i].add(made)
+        return made
+
+    for variable in order:
+        tables = users.get(variable, set())
+        queue = [(size(live[t]), t) for t in tables] if len(tables) > 1 else []
+        heapq.heapify(queue)
+        while len(queue) > 1:
+            _, a = heapq.heappop(queue)
+            near = heapq.nsmallest(NEAR, queue)
+            other = min(near, key=lambda each: (size(live[a] | live[each[1]]), each))
+            queue.remove(other)
+            made = join(a, other[1])
+            queue.append((size(live[made]), made))
+            heapq.heapify(queue)
+    rest = sorted(live)
+    while len(rest) > 1:
+        rest = [join(rest[0], rest[1]), *rest[2:]]
+    return Tree(cardinalities, scopes, pairs)
