@@ -195,7 +195,11 @@ def _load_alone(caching: ModuleType) -> None:
         if self._py_func.__module__.partition(".")[0] != "thesis_cli":
             return load_with_all(self, sig, target_context)
         _add_symbols()
-        loaded = self._load_overload(sig, target_context)
+        try:
+            loaded = self._load_overload(sig, target_context)
+        except (AttributeError, ImportError):  # the cache names a class that has another name or place by now
+            self.flush()
+            loaded = None
         return load_with_all(self, sig, target_context) if loaded is None else loaded
 
     if hasattr(found, "_load_overload"):

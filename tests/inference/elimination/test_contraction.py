@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thesis_cli.studies.models.causal_networks import pedigree
 
 from tests.conftest import all_states, factor_graphs
 from tests.inference.sampling.test_draws import check_drawn_from, index_of
@@ -25,6 +24,7 @@ from thesis_cli.inference.elimination.planners import _by_library, planned, slic
 from thesis_cli.inference.elimination.tree import Tree
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.studies.models.examples import ising
+from thesis_cli.studies.models.network import pedigree
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations_with_replacement, permutations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.language.dsl import INT, LIST, MOST_INPUTS, OPERATIONS, Type
@@ -17,9 +17,9 @@ from thesis_cli.synthesis.language.program import Line, Program
 
 if TYPE_CHECKING:
     import numpy as np
-    import numpy.typing as npt
 
-    Codes = npt.NDArray[np.int32]
+Codes: TypeAlias = "np.typing.NDArray[np.int32]"
+"""Programs by the codes of their lines."""
 
 Signature = tuple[Type, ...]
 
