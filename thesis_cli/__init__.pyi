@@ -168,6 +168,8 @@ def map_state(
     memory: float = ...,
     time_limit: float = ...,
     best: int = ...,
+    over: Any = ...,
+    query: str | None = ...,
     uai: str | Path | None = ...,
     progress: bool = ...,
 ) -> MapStateResult: ...

@@ -188,3 +188,51 @@ def test_no_configuration_in_time_is_one_line(cli, tmp_path):
     result = cli("map", "m.uai", "--time-limit", 0.2)
     assert (result.status, result.out) == (1, "")
     assert result.err == "error: no possible configuration was found in time; raise --time-limit\n"
+
+
+def test_marginal_map_by_names_and_by_a_query_file(cli, tmp_path):
+    found = thesis_cli.map_state(MODELS / "asia.bif", evidence=["xray=yes"], over=["lung,bronc"])
+    assert found.facts()["assignment"] == {"lung": "no", "bronc": "no"}
+    assert list(found.table["name"]) == ["lung", "bronc"]
+    assert "max sum  -3.46039632774  (elimination, exact)\nstates   lung=no bronc=no" in found.summary()
+    query, evidence = MODELS / "asia.uai.query", MODELS / "asia-xray.evid"
+    result = cli("map", NETWORK, "--evidence", evidence, "--query", query, "--uai", "asia.MMAP", "--no-out")
+    assert "states   3=1 4=1\n" in result.out
+    assert (tmp_path / "asia.MMAP").read_text() == "MMAP\n2 3 1 4 1\n"
+    record = json.loads(cli("map", NETWORK, "--evidence", evidence, "--over", 4, "--over", 3, "--json").out)
+    assert (record["variables"], record["states"], record["guarantee"]) == ([4, 3], [1, 1], "exact")
+    assert (
+        thesis_cli.map_state(NETWORK, over=[3, 4]).found.value == thesis_cli.map_state(NETWORK, query=query).found.value
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--over", ""], "no variables to maximise over are given; estimate-z sums over all variables"),
+        (["--over", "8"], "there is no variable '8'"),
+        (["--over", "6", "--evidence", "6=0"], "variable 6 is observed"),
+        (["--over", "1,2,1"], "variable 1 is named twice"),
+        (["--over", "0,1,2,3,4,5,6,7"], "the query names all variables"),
+        (["--query", "empty"], "no variables to maximise over are given"),
+        (["--query", "twice"], "twice:1: variable 3 is named twice"),
+        (["--query", "beyond"], "beyond:1: a query variable"),
+        (["--query", "huge"], "huge:1: "),
+        (["--query", "more"], "more:1: "),
+        (["--query", "nowhere"], "nowhere: cannot be read"),
+        (["--over", "1", "--query", "twice"], "--over does not go with --query"),
+        (["--over", "1", "--best", "2"], "--best does not go with --over"),
+        (["--query", "empty", "--solver", "grid"], "--solver does not go with --query"),
+    ],
+)
+def test_bad_queries_are_one_line(cli, tmp_path, options, message):
+    files = {"empty": "0", "twice": "2 3 3", "beyond": "1 8", "huge": "9" * 5000 + " 1", "more": "1 2 3"}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    result = cli("map", NETWORK, *options)
+    assert (result.status, result.out, result.err.count("\n")) == (2, "", 1)
+    assert message in result.err
+
+
+def test_a_vector_has_no_query(cli):
+    assert "a vector has no variables to maximise over" in cli("map", MODELS / "zipf-1000.csv", "--over", 0).err

@@ -14,3 +14,7 @@ def test_the_examples_of_the_format():
 
 def test_no_configuration():
     assert uai_results.partition_function(-math.inf) == "PR\n-inf\n"
+
+
+def test_marginal_explanation():
+    assert uai_results.marginal_explanation([2, 3, 4], np.array([0, 1, 0])) == "MMAP\n3 2 0 3 1 4 0\n"

@@ -1,4 +1,4 @@
-"""Read and write the UAI format: models (MARKOV, BAYES) and evidence.
+"""Read and write the UAI format: models (MARKOV, BAYES), evidence and queries.
 
 Grammar: a preamble, then a table for each factor. The preamble holds `MARKOV` or `BAYES`, the
 number of variables, their cardinalities, the number of factors, and the scope of each factor: how
@@ -118,6 +118,33 @@ def parse_evidence(text: str, cardinalities: Sequence[int], source: str = "") ->
         evidence[i] = words.whole(f"the state of variable {i}", 0, cardinalities[i] - 1)
     words.finish("the evidence")
     return evidence
+
+
+def parse_query(text: str, variables: int, source: str = "") -> tuple[int, ...]:
+    """Read the query of a marginal MAP task, `count variable variable ...`.
+
+    Parameters
+    ----------
+    text : content of the file.
+    variables : number of variables of the model.
+    source : name of the file, for errors.
+
+    Raises
+    ------
+    InputError : the text departs from the grammar, there is no such variable, or one is named twice; the
+        message gives the line.
+    """
+    words = Tokens(text, source)
+    count = words.whole("the number of query variables", 0)
+    words.promise(count, f"{count} query variables are promised")
+    found: dict[int, None] = {}
+    for _ in range(count):
+        i = words.whole("a query variable", 0, variables - 1)
+        if i in found:
+            raise words.error(f"variable {i} is named twice", "name each variable once")
+        found[i] = None
+    words.finish("the query")
+    return tuple(found)
 
 
 def _counts_samples(text: str, words: int) -> bool:

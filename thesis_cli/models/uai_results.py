@@ -1,4 +1,4 @@
-"""Result files of the UAI inference competitions: PR, MAR and MPE, as text.
+"""Result files of the UAI inference competitions: PR, MAR, MPE and MMAP, as text.
 
 The first line holds the task, the second its solution (`Result file format`, UAI 2014 to 2022):
 https://uaicompetition.github.io/uai-competition-dev/file-formats/result-format
@@ -44,3 +44,15 @@ def explanation(states: Iterable[int]) -> str:
     """
     words = [str(int(state)) for state in states]
     return f"MPE\n{' '.join([str(len(words)), *words])}\n"
+
+
+def marginal_explanation(variables: Iterable[int], states: Iterable[int]) -> str:
+    """An MMAP file: number of query variables, then each with its state.
+
+    Parameters
+    ----------
+    variables : the query variables.
+    states : one for each, numbered as without evidence.
+    """
+    words = [f"{i} {int(state)}" for i, state in zip(variables, states, strict=True)]
+    return f"MMAP\n{' '.join([str(len(words)), *words])}\n"

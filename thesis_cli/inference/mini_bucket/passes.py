@@ -87,6 +87,7 @@ class Passes:
                 else:
                     weights[j] = 1 + LOWER_WEIGHT * (len(bucket) - 1) if r == 0 else -LOWER_WEIGHT
         self.state = BoundParameters(weights, [None] * len(nodes), [None] * len(plan.buckets))
+        self._totals = [1.0] * len(plan.buckets)  # sum of the weights of each bucket
         self._sent: list[Floats] = [np.empty(0)] * len(nodes)
         self._returned: list[Floats | None] = [None] * len(nodes)
         self._errors = [0.0] * len(nodes)
@@ -200,7 +201,7 @@ class Passes:
             state.impossible[b] = zeros if known is None else zeros | known
             for j, table in zip(bucket, tables, strict=True):
                 self._forbid(b, j, table, zeros)
-        mean = weights @ np.array(logs)
+        mean = weights @ np.array(logs) / self._totals[b]
         moved = weights[:-1, None] * (mean - np.array(logs)[:-1])
         if (mask := state.impossible[b]) is not None:
             moved[:, mask] = 0.0

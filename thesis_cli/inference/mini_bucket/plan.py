@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -111,19 +111,24 @@ def _outer(axes: Sequence[Ints]) -> Ints:
 
 
 class Planner:
-    """A model prepared for plans of several limits."""
+    """A model prepared for plans of several limits.
 
-    def __init__(self, graph: FactorGraph) -> None:
-        self._states = graph.cardinalities
+    Parameters
+    ----------
+    last : variables that are eliminated after all others, and count nothing where no factor names them.
+    """
+
+    def __init__(self, graph: FactorGraph, last: Collection[int] = ()) -> None:
+        self._states, self._last = graph.cardinalities, frozenset(last)
         self._constant = float(sum(f.table.item() for f in graph.factors if f.table.size == 1))
         self._factors = [squeezed(f, self._states) for f in graph.factors if f.table.size > 1]
         named = {i for f in self._factors for i in f.scope}
-        self._constant += sum(math.log(k) for i, k in enumerate(self._states) if i not in named)
+        self._constant += sum(math.log(k) for i, k in enumerate(self._states) if i not in named | self._last)
         self._variables = sorted(named)
 
     def plan(self, limit: float) -> MiniBucketPlan:
         """Mini-buckets whose tables have at most `limit` entries, where the factors allow."""
-        cut = _Cut(self._states, [f.scope for f in self._factors], math.log(limit) + 1e-9)
+        cut = _Cut(self._states, [f.scope for f in self._factors], math.log(limit) + 1e-9, self._last)
         order, found = cut.order(self._variables)
         at = {i: step for step, i in enumerate(order)}
         nodes: list[MiniBucket] = []
@@ -158,8 +163,8 @@ class _Cut:
     function joins yet. What mini-buckets leave apart stays apart, so the order depends on the limit.
     """
 
-    def __init__(self, states: Sequence[int], scopes: Sequence[Scope], limit: float) -> None:
-        self._logs, self._limit = [math.log(k) for k in states], limit
+    def __init__(self, states: Sequence[int], scopes: Sequence[Scope], limit: float, last: Collection[int]) -> None:
+        self._logs, self._limit, self._last = [math.log(k) for k in states], limit, last
         self._functions: dict[int, frozenset[int]] = {}  # by index: factors, and messages j as -1 - j
         self._around: list[set[int]] = [set() for _ in states]  # functions that name each variable
         self._near: list[dict[int, int]] = [{} for _ in states]  # number of functions shared with each other one
@@ -186,11 +191,11 @@ class _Cut:
                     if not near[j]:
                         del near[j]
 
-    def _cost(self, i: int) -> tuple[int, float, int]:
-        """Pairs of neighbours that nothing joins, then the size of the table."""
+    def _cost(self, i: int) -> tuple[bool, int, float, int]:
+        """Whether it comes last, pairs of neighbours that nothing joins, then the size of the table."""
         near = self._near[i].keys()
         joined = sum(len(near & self._near[j].keys()) for j in near)
-        return (len(near) * (len(near) - 1) - joined) // 2, self._size(near) + self._logs[i], i
+        return i in self._last, (len(near) * (len(near) - 1) - joined) // 2, self._size(near) + self._logs[i], i
 
     def order(self, variables: Sequence[int]) -> tuple[list[int], list[tuple[set[int], list[int]]]]:
         """The variables as they are eliminated, and variables and functions of each mini-bucket."""
@@ -199,7 +204,7 @@ class _Cut:
         done, order, found = set[int](), list[int](), list[tuple[set[int], list[int]]]()
         while queue:
             cost = heapq.heappop(queue)
-            i = cost[2]
+            i = cost[-1]
             if i in done:
                 continue
             if (now := self._cost(i)) > cost:  # its neighbours have changed since

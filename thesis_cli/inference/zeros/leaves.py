@@ -27,32 +27,38 @@ def summed(small: Reduction) -> tuple[FactorGraph, float]:
     NoConfiguration : the zeros leave no configuration.
     """
     constant = small.constant
-    while (left := _without_leaves(small.graph)) is not None:
-        smaller, gained = left
+    while (left := without_leaves(small.graph)) is not None:
+        smaller, gained, _ = left
         small = reduced(smaller)
         constant += gained + small.constant
     return small.graph, constant
 
 
-def _without_leaves(graph: FactorGraph) -> tuple[FactorGraph, float] | None:
-    """The model once leaves are summed out and ln of what that gives; None if it has no leaves."""
+def without_leaves(graph: FactorGraph, kept: Collection[int] = ()) -> tuple[FactorGraph, float, list[int]] | None:
+    """The model once leaves are summed out, ln of what that gives, and which variables it has left; None
+    if it has no leaves.
+
+    Parameters
+    ----------
+    kept : variables that are no leaves.
+    """
     factors: dict[int, Factor] = dict(enumerate(graph.factors))
     users: list[set[int]] = [set() for _ in graph.cardinalities]
     for f, factor in factors.items():
         for v in factor.scope:
             users[v].add(f)
-    queue = {f for users_of_one in users if len(users_of_one) == 1 for f in users_of_one}
+    queue = {f for v, own in enumerate(users) if len(own) == 1 and v not in kept for f in own}
     if not queue:
         return None
     constant = 0.0
     while queue:
         f = queue.pop()
         factor = factors.pop(f)
-        leaves = {v for v in factor.scope if users[v] == {f}}
+        leaves = {v for v in factor.scope if users[v] == {f} and v not in kept}
         left = _simplified(_log_sum(factor, leaves))
         for v in set(factor.scope) - set(left.scope):
             users[v].discard(f)
-            if len(users[v]) == 1:
+            if len(users[v]) == 1 and v not in kept:
                 queue |= users[v]
         if left.scope:
             factors[f] = left
@@ -60,8 +66,8 @@ def _without_leaves(graph: FactorGraph) -> tuple[FactorGraph, float] | None:
             constant += float(left.table)
     used = sorted({v for factor in factors.values() for v in factor.scope})
     number = {v: i for i, v in enumerate(used)}
-    kept = [Factor(tuple(number[v] for v in factor.scope), factor.table) for factor in factors.values()]
-    return FactorGraph([graph.cardinalities[v] for v in used] or [1], kept), constant
+    numbered = [Factor(tuple(number[v] for v in factor.scope), factor.table) for factor in factors.values()]
+    return FactorGraph([graph.cardinalities[v] for v in used] or [1], numbered), constant, used
 
 
 def _log_sum(factor: Factor, leaves: Collection[int]) -> Factor:

@@ -172,6 +172,23 @@ class Reduction:
         order = np.argsort(part, kind="stable")
         return np.split(order, np.flatnonzero(np.diff(part[order])) + 1)
 
+    def stands_for(self, marked: Bools) -> tuple[Bools, float]:
+        """The variables of `graph` that stand for some marked variable of the first model, and
+        `free_entropy` without its marked variables.
+
+        Parameters
+        ----------
+        marked : for each variable of the first model.
+        """
+        free = 0.0
+        for recoding in self._recodings:
+            inner = recoding.source >= 0
+            free += float(np.log(recoding.sizes[~inner & ~marked]).sum())
+            found = np.zeros(int(recoding.source.max(initial=-1)) + 1, np.bool_)
+            np.logical_or.at(found, recoding.source[inner], marked[inner])
+            marked = found
+        return marked if marked.size else np.zeros(1, np.bool_), free
+
     def original_states(
         self, states: npt.NDArray[np.integer], rng: np.random.Generator | None = None
     ) -> npt.NDArray[np.int64]:
