@@ -186,7 +186,7 @@ def test_the_maximum_is_that_of_a_model_once_sums_are_exact(query):
     with mock.patch.multiple(module, FIRST=2.0**12, PLANNING=0.0), mock.patch.object(module._Solver, "_searched"):
         module._Solver._searched.side_effect = lambda *_: iter(())
         with (
-            mock.patch.object(module.Plan, "exact", False),
+            mock.patch.object(module.MiniBucketPlan, "exact", False),
             mock.patch.object(module, "ConditionalSums", return_value=None),
         ):
             check(*query, exact=True)
