@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import logging
+import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -25,6 +26,10 @@ from thesis_cli.models.factor_graph import Factor, FactorGraph
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = ROOT / "data" / "models"
 
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # a shell starts jobs in the background so; children would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 tiers.register()
 settings.load_profile("quick")
 

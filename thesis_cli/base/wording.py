@@ -50,6 +50,15 @@ def nearest(name: str, names: Iterable[str], otherwise: str = "it must be one of
     return f"{lower[close[0]]!r} is nearest" if close else f"{otherwise} {', '.join(map(repr, known[:LISTED]))}{more}"
 
 
+def is_number(text: str) -> bool:
+    """Whether a text is a number as Python reads it, infinite and nan included."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def without_secrets(text: str) -> str:
     """The text; if it is the URL of a database, `***` for its password and for its parameters.
 

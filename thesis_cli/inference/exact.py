@@ -136,7 +136,7 @@ def exact_plan(
         return ExactPlan(_Route(small, small.cost.seconds).run)
     refusals: list[ModelTooLarge] = []
     routes: list[_Route] = []
-    for route in (_transfer, partial(_elimination, refusals=refusals)):
+    for route in (_transfer, partial(_planned, Elimination, refusals=refusals)):
         routes += route(graph, memory, jobs)
         if quick := _within(routes, INSTANT):
             return ExactPlan(quick.run)
@@ -151,10 +151,12 @@ def exact_plan(
     except NoConfiguration:
         return ExactPlan(lambda: (-math.inf, "arc consistency"))
     if leafless.size < graph.size:
-        routes += _elimination(leafless, memory, jobs, constant, refusals=refusals)
+        routes += _planned(Elimination, leafless, memory, jobs, constant, refusals=refusals)
     if quick := _within(routes, INSTANT):
         return ExactPlan(quick.run)
-    routes += _contraction(leafless, memory, jobs, constant, refusals=refusals)
+    from thesis_cli.inference.elimination.contraction import Contraction
+
+    routes += _planned(Contraction, leafless, memory, jobs, constant, refusals=refusals)
     zeros = smaller.graph.has_zeros
     work = smaller.graph, smaller.constant, memory
     if zeros and not _within(routes, INSTANT) and (answer := _sparse_at_once(*work)):
@@ -208,28 +210,22 @@ def _transfer(graph: FactorGraph, memory: int, jobs: int) -> list[_Route]:
     return [_Route(grid, grid.cost.seconds)] if grid.summable else []
 
 
-def _elimination(
-    graph: FactorGraph, memory: int, jobs: int, constant: float = 0.0, *, refusals: list[ModelTooLarge]
+def _planned(
+    kind: type[Elimination] | type[Contraction],
+    graph: FactorGraph,
+    memory: int,
+    jobs: int,
+    constant: float = 0.0,
+    *,
+    refusals: list[ModelTooLarge],
 ) -> list[_Route]:
+    """The route of a solver; none if it needs more memory, and then its refusal is noted."""
     try:
-        solver = Elimination(graph, memory, jobs=jobs)
-        return [_Route(solver, solver.cost.seconds, constant)]
+        solver = kind(graph, memory, jobs=jobs)
     except ModelTooLarge as error:
         refusals.append(error)
         return []
-
-
-def _contraction(
-    graph: FactorGraph, memory: int, jobs: int, constant: float, *, refusals: list[ModelTooLarge]
-) -> list[_Route]:
-    from thesis_cli.inference.elimination.contraction import Contraction
-
-    try:
-        solver = Contraction(graph, memory, jobs=jobs)
-        return [_Route(solver, solver.cost.seconds, constant)]
-    except ModelTooLarge as error:
-        refusals.append(error)
-        return []
+    return [_Route(solver, solver.cost.seconds, constant)]
 
 
 def _enumerated(graph: FactorGraph, max_configurations: int) -> tuple[float, str]:

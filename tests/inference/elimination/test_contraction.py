@@ -17,7 +17,7 @@ from tests.conftest import all_states, factor_graphs
 from tests.inference.sampling.test_draws import check_drawn_from, index_of
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError, ModelTooLarge
-from thesis_cli.inference.elimination import planners, tree
+from thesis_cli.inference.elimination import contraction, planners, tree
 from thesis_cli.inference.elimination.contraction import Contraction
 from thesis_cli.inference.elimination.elimination import Elimination
 from thesis_cli.inference.elimination.planners import _by_library, planned, sliced, tree_of_order
@@ -28,9 +28,9 @@ from thesis_cli.studies.models.network import pedigree
 
 
 @contextmanager
-def planned_by(turn, side, block, held):
-    """Take the tree of one planner, in so many slices of variables, by matrices of `side` rows at least
-    and in blocks of few entries."""
+def planned_by(turn, side, block, held, safe=contraction.SAFE):
+    """Take the tree of one planner, in so many slices of variables, by matrices of `side` rows at least,
+    in blocks of few entries, and with logarithms of weights below `safe`."""
 
     def one(cardinalities, scopes, memory):
         found = tree_of_order(cardinalities, scopes, range(len(cardinalities)))
@@ -45,22 +45,23 @@ def planned_by(turn, side, block, held):
 
     with ExitStack() as stack:
         for module, name, value in (
-            ("thesis_cli.inference.elimination.contraction", "planned", one),
+            (contraction, "planned", one),
+            (contraction, "SAFE", safe),
             (tree, "SIDE", side),
             (tree, "SECONDS_MOVED", 0.0),
             (tree, "LEAST_RUN", block),
             (tree, "BLOCK", block),
         ):
-            stack.enter_context(
-                mock.patch(f"{module}.{name}", value)
-                if isinstance(module, str)
-                else mock.patch.object(module, name, value)
-            )
+            stack.enter_context(mock.patch.object(module, name, value))
         yield
 
 
 ways = st.tuples(
-    st.sampled_from([None, 0, 1]), st.sampled_from([1, 16]), st.sampled_from([1, 4, 512]), st.integers(0, 2)
+    st.sampled_from([None, 0, 1]),
+    st.sampled_from([1, 16]),
+    st.sampled_from([1, 4, 512]),
+    st.integers(0, 2),
+    st.sampled_from([contraction.SAFE, math.inf]),
 )
 
 
@@ -120,6 +121,14 @@ def deep():
 def test_a_pedigree_by_tree_and_by_order(deep):
     assert Contraction(deep).log_partition_function() == pytest.approx(Elimination(deep).log_partition_function())
     np.testing.assert_allclose(Contraction(deep).marginals()[1], Elimination(deep).marginals()[1], atol=1e-12)
+
+
+def test_sums_of_logarithms_are_those_of_weights(deep):
+    by_weights = Contraction(deep)
+    with mock.patch.object(contraction, "SAFE", math.inf):
+        by_logarithms = Contraction(deep)
+        assert by_logarithms.log_partition_function() == pytest.approx(by_weights.log_partition_function(), rel=1e-13)
+        np.testing.assert_allclose(by_logarithms.marginals()[1], by_weights.marginals()[1], rtol=1e-10, atol=1e-13)
 
 
 def test_threads_change_no_bit(monkeypatch, deep):

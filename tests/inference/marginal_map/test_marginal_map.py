@@ -148,7 +148,7 @@ def test_search_with_exact_sums_ends_at_the_answer(query, largest):
 @given(dense_queries(), st.sampled_from([4, 9, 27]), st.booleans())
 @settings(max_examples=examples(60))
 def test_bounds_of_mini_buckets_hold_on_every_path(query, largest, sums):
-    """Of the root after each pass; of what is open, while the search visits nodes one by one; of leaves."""
+    """Bounds hold at the root after each pass, at leaves, and on all open nodes as the search visits one by one."""
     graph, over = query
     over = over if sums else list(range(len(graph.cardinalities)))
     truth = by_enumeration(graph, over)

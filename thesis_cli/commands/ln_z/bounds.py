@@ -77,10 +77,12 @@ def _sampled(
             progress=tick,
         )
     bound = lower_bound if scale == "average" else upper_bound
-    how = {"confidence": options.confidence, "interval": options.interval, "unsafe": options.any_alpha}
     if scale == "sum":
         _log_slope(maxima, slope_at_zero)
-    found = [bound(maxima, alpha, **how) for alpha in options.alphas]  # type: ignore[arg-type]
+    found = [
+        bound(maxima, alpha, confidence=options.confidence, interval=options.interval, unsafe=options.any_alpha)
+        for alpha in options.alphas
+    ]
     return _warned(found, options.samples, maxima.map_calls)
 
 

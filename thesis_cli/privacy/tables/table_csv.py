@@ -18,6 +18,7 @@ from typing import IO, Any
 from weakref import WeakKeyDictionary
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.wording import is_number
 from thesis_cli.privacy.tables.table_base import Block, Table, objects, unique_columns
 
 STANDARD_INPUT = "-"
@@ -70,7 +71,7 @@ class CsvTable(Table):
         if delimiter and not known and self._delimiter not in first and (others := _delimiters(first)):
             problem = f"the header has {_listed(others)} and no {_listed([self._delimiter])}"
             raise InputError(problem, "give another --delimiter, or leave it out", source=source, line=1)
-        if any(map(_is_number, header)) and not known:
+        if any(map(is_number, header)) and not known:
             raise InputError(
                 "the header has a number in it",
                 "the first line must be column names; names that are numbers must be those of the schema",
@@ -242,11 +243,3 @@ class _Again(io.RawIOBase):
         buffer[: len(part)] = part
         self._at += len(part)
         return len(part)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

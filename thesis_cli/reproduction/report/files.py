@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.wording import counted
+from thesis_cli.base.wording import counted, is_number
 from thesis_cli.reproduction.claims import CONSISTENT, FAILS, HOLDS, NOT_RUN, UNDECIDED
 from thesis_cli.reproduction.comparison import NoTable, parse
 from thesis_cli.reproduction.coverage import Coverage, mentions
@@ -236,7 +236,7 @@ def read_claims(path: Path, sections: Sections) -> ClaimsTable:
         cells = dict(zip(heading, line, strict=True))
         name = f"{path.name}, the claim '{cells['claim']}' of {cells['experiment']}"
         for column in NUMBERS:
-            if not _is_number(cells[column]):
+            if not is_number(cells[column]):
                 faults.append(f"{name}: {column} is {cells[column] or 'empty'!r}, not a number")
                 cells[column] = "nan"
         row = ClaimRow(**{name: cells[name] for name in names}, section=sections.of(cells["source"]))
@@ -256,14 +256,6 @@ def not_run(experiment: str, claims: Sequence[ClaimRow]) -> list[str]:
     more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
     one = "was" if len(names) == 1 else "were"
     return [f"{counted(len(names), 'claim')} of {experiment} {one} not run: {', '.join(names[:NAMED])}{more}"]
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _contradicts(row: ClaimRow) -> bool:
