@@ -119,7 +119,9 @@ def deep():
 
 
 def test_a_pedigree_by_tree_and_by_order(deep):
-    assert Contraction(deep).log_partition_function() == pytest.approx(Elimination(deep).log_partition_function())
+    assert Contraction(deep).log_partition_function() == pytest.approx(
+        Elimination(deep).log_partition_function(), rel=1e-13
+    )
     np.testing.assert_allclose(Contraction(deep).marginals()[1], Elimination(deep).marginals()[1], atol=1e-12)
 
 
@@ -199,6 +201,6 @@ def test_models_that_end_at_once_do_not_import_the_library():
 
 def test_a_grid_without_factors_on_pairs():
     graph = FactorGraph([2, 3], [Factor((0,), np.zeros(2))])
-    assert Contraction(graph).log_partition_function() == pytest.approx(math.log(6))
-    assert Contraction(FactorGraph([2, 3], [])).log_partition_function() == pytest.approx(math.log(6))
+    assert Contraction(graph).log_partition_function() == pytest.approx(math.log(6), rel=1e-14)
+    assert Contraction(FactorGraph([2, 3], [])).log_partition_function() == pytest.approx(math.log(6), rel=1e-14)
     assert Contraction(ising(2, 2, 0.5, np.random.default_rng(0))).sample(3, np.random.default_rng(0)).shape == (3, 4)
