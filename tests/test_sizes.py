@@ -1,8 +1,9 @@
-"""Sizes that keep the code readable: parameters and lines of a function, lines of a file."""
+"""What keeps the code readable: sizes of functions and files, and signposts that lead somewhere."""
 
 from __future__ import annotations
 
 import ast
+import re
 
 from tests.conftest import ROOT
 
@@ -45,3 +46,14 @@ def test_files_are_small():
 
 def test_the_command_line_is_a_thin_layer():
     assert sum(len(path.read_text().splitlines()) for path in (ROOT / "thesis_cli/cli").glob("*.py")) < 2500
+
+
+def test_a_room_names_files_that_it_has():
+    missing = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in FILES
+        if path.name == "__init__.py"
+        for name in re.findall(r"`([\w/*]+\.py)`", ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "")
+        if not [*path.parent.rglob(name), *ROOT.glob(name)]
+    ]
+    assert missing == []

@@ -1,6 +1,6 @@
 """Exact answers for models with many zeros, such as constraints and deterministic networks.
 
-`reduction.py` makes a smaller model with the same answers (`same_variables.py`, `leaves.py`);
-`sparse_elimination.py` eliminates on the supports of tables (`sparse_tables.py`), and
-`sparse_backward.py` goes back for marginals and maxima. May import `elimination`, for its orders.
+`reduction.py` makes a smaller model with the same answers (`leaves.py` sums out leaves);
+`sparse_elimination.py` eliminates on the supports of tables (`sparse_tables.py`), and goes back for
+marginals and maxima. May import `elimination`, for its orders.
 """
