@@ -20,6 +20,7 @@ from thesis_cli.reproduction.commands import OWN
 
 HEAVY = ("numba", "pgmpy", "matplotlib", "scipy", "pandas", "numpy", "joblib", "tqdm", "opendp", "pydantic")
 COMMANDS = (*entries(), *OWN)
+HELPS = ("--help", "--help-all")
 
 
 @pytest.mark.parametrize(
@@ -62,11 +63,32 @@ def test_every_command_heeds_debug(cli, command):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_examples(cli, command):
-    result = cli(command, "--help")
-    assert result.status == 0
-    assert "Examples" in result.out
+    short, whole = cli(command, "--help"), cli(command, "--help-all")
+    assert short.status == whole.status == 0
     for option in ("--quiet", "--verbose", "--debug"):
-        assert option in result.out
+        assert re.search(rf"^  (-\w, )?{option}\b", whole.out, re.M)
+        assert not re.search(rf"^  (-\w, )?{option}\b", short.out, re.M)
+    for result in (short, whole):
+        assert "Examples" in result.out
+    assert short.out.count("\n    thesis-cli ") <= 3
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in OWN])
+def test_help_shows_the_usual_options_and_help_all_every_one(cli, command):
+    found = command_named(command)
+    assert set(found.request.usual) <= set(found.fields)
+    options = {name: set(re.findall(r"^  (?:-\w, )?(--[\w-]+)", cli(command, name).out, re.M)) for name in HELPS}
+    fields = [field for field in found.fields.values() if not field.about.positional]
+    assert {field.shell_name for field in fields} <= options["--help-all"]
+    assert {field.shell_name for field in fields if field.usual} <= options["--help"]
+    assert not options["--help"] & {field.shell_name for field in fields if not field.usual}
+    assert len(options["--help"] - {"--out", "--figure", "--json", *HELPS}) <= 12
+
+
+def test_help_all_lists_options_by_the_methods_that_heed_them(cli):
+    after = cli("estimate-z", "--help-all").out.partition("Options of --method ais:\n")[2]
+    assert re.match(r"  --reverse ", after)
+    assert "Options of" not in cli("estimate-z", "--help").out
 
 
 def test_a_misspelt_command_gets_a_suggestion(cli):

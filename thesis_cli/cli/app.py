@@ -10,11 +10,12 @@ from functools import cache
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from thesis_cli.base.errors import InputError, WorkFailed, describe
 from thesis_cli.base.version import VERSION
 from thesis_cli.base.wording import censored, nearest
+from thesis_cli.cli.options import SHOW_ALL
 from thesis_cli.commands.core import registry
 from thesis_cli.commands.core.command import command_named
 from thesis_cli.reproduction.commands import OWN
@@ -40,10 +41,13 @@ class Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        rows = [(entry.shell, entry.help) for entry in registry.entries().values()]
-        rows += [(name, own.help) for name, own in OWN.items()]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for entry in registry.entries().values():
+            sections.setdefault(entry.heading, []).append((entry.shell, entry.help))
+        sections["Experiments and sweeps"] = [(name, own.help) for name, own in OWN.items()]
+        for heading, rows in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(rows)
 
 
 app = typer.Typer(
@@ -84,19 +88,49 @@ def _group(name: str) -> Any:
     return Group(name=name, help=f"Commands that begin with {name}.", rich_markup_mode=None)
 
 
+class Documented(TyperCommand):
+    """A command with two helps: `--help` shows the usual options, `--help-all` those of each method too.
+
+    Attributes
+    ----------
+    all_examples : the last paragraph of `--help-all`; `epilog` is that of `--help`.
+    """
+
+    all_examples = ""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        usual = ("Arguments", "Options")
+        sections: dict[str, list[tuple[str, str]]] = {}
+        parameters: list[Any] = self.get_params(ctx)
+        for parameter in parameters:
+            if record := parameter.get_help_record(ctx):
+                heading = usual[0] if parameter.param_type_name == "argument" else parameter.rich_help_panel
+                sections.setdefault(heading or usual[1], []).append(record)
+        everything = ctx.meta.get(SHOW_ALL)
+        for heading in [*usual, *([h for h in sections if h not in usual] if everything else [])]:
+            if heading in sections:
+                with formatter.section(heading):
+                    formatter.write_dl(sections[heading])
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        if ctx.meta.get(SHOW_ALL):
+            self.epilog = self.all_examples
+        super().format_epilog(ctx, formatter)
+
+
 @cache
 def _command(name: str) -> Any:
     """A command as Typer makes it."""
     from thesis_cli.cli.build import epilog, own_command, shell_command
 
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    if name in OWN:
-        own = OWN[name].command(name)
-        alone.command(name, epilog=epilog(own))(own_command(name, own))
-    else:
-        found = command_named(name)
-        alone.command(name, epilog=epilog(found))(shell_command(name, found))
+    own = OWN[name].command(name) if name in OWN else None
+    definition = own or command_named(name)
+    call = own_command(name, own) if own else shell_command(name, command_named(name))
+    alone.command(name, cls=Documented, epilog=epilog(definition, 3))(call)
     made = typer.main.get_command(alone)
+    assert isinstance(made, Documented)
+    made.all_examples = epilog(definition)
     for parameter in made.params:
         if parameter.param_type_name == "argument":  # recent releases of Typer show its type, text
             parameter.display_type = lambda ctx: None  # type: ignore[attr-defined]

@@ -20,8 +20,12 @@ from thesis_cli.reproduction.commands import OwnCommand
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
-NO_OUT = typer.Option("--no-out", help="Write no file.")
-OVERWRITE = typer.Option("--overwrite", help="Replace files that this command did not write with these settings.")
+NO_OUT = typer.Option("--no-out", help="Write no file.", rich_help_panel=options.FURTHER)
+OVERWRITE = typer.Option(
+    "--overwrite",
+    help="Replace files that this command did not write with these settings.",
+    rich_help_panel=options.FURTHER,
+)
 FIGURE = typer.Option(help="File for the figure, .png; a .pdf goes beside it.", metavar="FILE", show_default=False)
 
 
@@ -114,13 +118,14 @@ def _shared(json: bool) -> list[inspect.Parameter]:
     """The options that all commands share."""
     flags = [("as_json", options.Json)] * json
     flags += [("quiet", options.Quiet), ("verbose", options.Verbose), ("debug", options.Debug)]
+    flags += [("help_all", options.HelpAll)]
     return [_flag(name, hint) for name, hint in flags]
 
 
-def epilog(command: Definition) -> str:
-    """The examples, as the help shows them."""
-    lines = ["Examples, in a checkout:", *(f"  thesis-cli {line}" for line in command.examples)]
-    more = command.more if isinstance(command, OwnCommand) else ""
+def epilog(command: Definition, most: int | None = None) -> str:
+    """The examples as the help shows them: the first `most`, or all, with further ones if it has any."""
+    lines = ["Examples, in a checkout:", *(f"  thesis-cli {line}" for line in command.examples[:most])]
+    more = command.more if isinstance(command, OwnCommand) and most is None else ""
     return "\b\n" + "\n".join([*lines, more] if more else lines)
 
 
@@ -151,18 +156,32 @@ def _parameter(field: OptionField) -> inspect.Parameter:
     if field.flag:
         name = field.shell_name
         both = f"{name}/--no-{name[2:]}" if field.default else name
-        hint: Any = Annotated[bool, typer.Option(both, help=_help(field), show_default=False)]
+        hint: Any = Annotated[
+            bool, typer.Option(both, help=_help(field), show_default=False, rich_help_panel=_heading(field))
+        ]
         return inspect.Parameter(field.name, _KEYWORD, default=field.default, annotation=hint)
     kind: Any = str | None
     if field.many == 0:
         kind = list[str] | None
     elif field.many > 1:
         kind = types.GenericAlias(tuple, (str,) * field.many) | None
-    about: dict[str, Any] = {"help": _help(field), "metavar": field.metavar, "show_default": False}
+    about: dict[str, Any] = {
+        "help": _help(field),
+        "metavar": field.metavar,
+        "show_default": False,
+        "rich_help_panel": _heading(field),
+    }
     if field.choices:
         about["autocompletion"] = lambda incomplete: [c for c in field.choices if c.startswith(incomplete)]
     info = typer.Argument(**about) if field.about.positional else typer.Option(field.shell_name, **about)
     return inspect.Parameter(field.name, _KEYWORD, default=None, annotation=Annotated[kind, info])
+
+
+def _heading(field: OptionField) -> str | None:
+    """The heading under which `--help-all` shows an option; None for those of `--help`."""
+    if field.usual:
+        return None
+    return f"Options of --method {', '.join(field.about.methods)}" if field.about.methods else options.FURTHER
 
 
 def _hidden(alias: str, field: OptionField) -> inspect.Parameter:
@@ -172,7 +191,7 @@ def _hidden(alias: str, field: OptionField) -> inspect.Parameter:
 
 
 def _help(field: OptionField) -> str:
-    more = f" (for --method {', '.join(field.about.methods)})" if field.about.methods else ""
+    more = f" (for --method {', '.join(field.about.methods)})" if field.about.methods and field.usual else ""
     repeated = " (repeatable)" if field.many == 0 and not field.about.positional else ""
     return f"{field.about.help}{repeated}{more}{default_text(field)}"
 

@@ -11,10 +11,29 @@ import typer
 from thesis_cli.base.progress import Progress, bars, silent
 from thesis_cli.base.wording import censored
 
+FURTHER = "Further options"
+"""Heading of the options that `--help-all` shows for every method."""
+
+SHOW_ALL = "thesis_cli.help_all"
+"""Key of a context's `meta` that is set while `--help-all` prints."""
+
+
+def _help_all(context: typer.Context, asked: bool) -> None:
+    if asked:
+        context.meta[SHOW_ALL] = True
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no messages and no progress bars.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show more messages.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Show no messages and no progress bars.", rich_help_panel=FURTHER)
+]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show more messages.", rich_help_panel=FURTHER)]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=FURTHER)]
+HelpAll = Annotated[
+    bool, typer.Option("--help-all", help="Show all options and examples.", is_eager=True, callback=_help_all)
+]
 
 logger = logging.getLogger("thesis_cli")
 

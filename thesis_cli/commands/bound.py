@@ -77,6 +77,8 @@ heeded = partial(heeded_by, "bound")
 class BoundRequest(Request):
     """Bound or approximate ln Z of a model by MAP calls, with and without noise, TRW or Bethe."""
 
+    usual = ("method", "alpha", "samples", "time_limit", "quantity", "exact", "evidence", "seed")
+
     model: ModelSource = model_argument()
     method: BoundMethod = option(
         "auto",

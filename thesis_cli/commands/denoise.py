@@ -47,6 +47,8 @@ RECORD, TABLE = "denoise.json", "denoise.csv"
 class DenoiseRequest(Request):
     """Denoise binary images by a grid model that train-denoiser has learnt."""
 
+    usual = ("weights", "clean", "decision", "threshold", "out")
+
     noisy: ImagesSource = images_argument("Noisy images, of the size of those the weights were learnt from")
     weights: WeightsSource = option(
         None, "Weights that train-denoiser has written.", metavar="FILE", names="file", objects=True

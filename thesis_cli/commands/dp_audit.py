@@ -45,6 +45,8 @@ class AuditRequest(Request):
     it has no seed. The exit status is 1 if the releases contradict what the budget promises.
     """
 
+    usual = ("method", "epsilon", "runs", "seconds")
+
     method: AuditChoice = option("all", "Method of dp-release to audit, with each noise that it has.")
     epsilon: float | None = option(
         None,

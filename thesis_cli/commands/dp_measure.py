@@ -50,6 +50,8 @@ class MeasureRequest(Request):
     the promise, and may be given away with their record.
     """
 
+    usual = ("schema", "epsilon", "define", "query", "ledger", "dry_run", "out")
+
     table: TableSource = argument(
         "Private table: a CSV or Parquet file, - for standard input, or the URL of a database.",
         names="file",

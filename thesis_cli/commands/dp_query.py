@@ -41,6 +41,8 @@ class QueryRequest(Request):
     All answers are estimates, and cost no privacy.
     """
 
+    usual = ("define", "holdout", "replicates")
+
     release: ReleaseSource = release_argument()
     queries: tuple[str, ...] = argument("Statistics, such as mean(age).", metavar="QUERY")
     define: tuple[str, ...] | None = option(

@@ -91,6 +91,21 @@ class ReleaseRequest(Request):
     Both may be given away.
     """
 
+    usual = (
+        "init_schema",
+        "schema",
+        "epsilon",
+        "delta",
+        "person",
+        "contribution_bound",
+        "method",
+        "rows",
+        "query",
+        "ledger",
+        "dry_run",
+        "out",
+    )
+
     table: TableSource | None = argument(
         "Private table: a CSV or Parquet file, - or the URL of a database.", None, names="file", objects=True
     )

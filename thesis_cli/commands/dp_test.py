@@ -41,6 +41,8 @@ class PopulationTestRequest(Request):
     costs the released table no privacy.
     """
 
+    usual = ("query", "level", "permutations", "seed")
+
     release: ReleaseSource = release_argument()
     other: TableSource = argument(
         "Table to compare: a CSV or Parquet file, - or the URL of a database, with the same columns.",

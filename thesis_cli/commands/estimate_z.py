@@ -80,6 +80,8 @@ heeded = partial(heeded_by, "estimate-z")
 class EstimateZRequest(Request):
     """Estimate the partition function Z of a model by perturb-and-MAP, or compute it exactly."""
 
+    usual = ("method", "time_limit", "trick", "samples", "quantity", "exact", "evidence", "seed")
+
     model: ModelSource = model_argument()
     method: EstimateMethod = option(
         "auto",

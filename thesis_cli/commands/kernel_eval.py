@@ -39,6 +39,8 @@ class KernelEvalRequest(Request):
     each operation.
     """
 
+    usual = ("query", "size", "kernel", "table", "against", "seed")
+
     expression: str = argument("Expression, such as 'let x = normal(0, 1) in x * x + uniform(0, 1)'.")
     query: str = option(QUERY, "Statistics to print, also var and prob(> 2).", metavar="QUERIES")
     size: int = option(200, "Largest number of points after each operation.", least=2, most=2000)

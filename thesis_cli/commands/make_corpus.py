@@ -60,6 +60,8 @@ class MakeCorpusRequest(Request):
     No two programs do the same, and none does what a shorter one does.
     """
 
+    usual = ("length", "count", "test", "examples", "tasks", "out", "seed")
+
     length: int = option(dataclasses.MISSING, "Lines of each program.", least=1, most=10)
     count: int = option(10_000, "Programs of each length to train on.", least=0, most=10**7)
     test: int = option(0, "Programs of each length to test on; none does what another one does.", least=0, most=10**7)

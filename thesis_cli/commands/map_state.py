@@ -58,6 +58,8 @@ logger = logging.getLogger("thesis_cli")
 class MapRequest(Request):
     """Find the most probable configuration (MAP) of a model, or of some variables (marginal MAP), and certify it."""
 
+    usual = ("evidence", "over", "best", "time_limit", "solver")
+
     model: ModelSource = model_argument()
     evidence: tuple[str, ...] | None = evidence_option()
     format: FormatName | None = format_option()

@@ -48,6 +48,8 @@ logger = logging.getLogger("thesis_cli")
 class MarginalsRequest(Request):
     """Compute the distribution of each variable: exactly, by message passing, or from samples."""
 
+    usual = ("method", "samples", "evidence", "seed")
+
     model: ModelSource = model_argument()
     method: Literal["auto", MethodName] = option("auto", "Method; auto is exact if that fits the memory, else bethe.")
     samples: int = option(10_000, "Exact samples to draw.", least=2, most=10**8, methods=("sample",))

@@ -59,6 +59,8 @@ OF_FUNCTIONS, OF_REGRESSIONS = ("low", "high", "slope"), ("prior_scale", "noise_
 class PosteriorRequest(Request):
     """Sample a continuous density by A* sampling, and estimate its integral (the evidence)."""
 
+    usual = ("target", "regression", "low", "high", "trick", "samples", "quantity", "exact", "draws", "seed")
+
     target: TargetSource | None = option(
         None,
         "Density: a Python object or function, by its name.",

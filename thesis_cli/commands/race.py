@@ -57,6 +57,8 @@ SURE = 2.9e-7
 class RaceRequest(Request):
     """Estimate ln Z of few states with many factors, from subsamples of the factors."""
 
+    usual = ("delta", "bound", "samples", "quantity", "exact", "seed")
+
     factors: FactorSource = argument(
         "Matrix of log-factors: an NPY file with a row for each state and a column for each factor.",
         names="file",

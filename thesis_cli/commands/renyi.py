@@ -72,6 +72,8 @@ class RenyiRequest(Request):
     it is also too wide for an exact algorithm, low-rank bounds.
     """
 
+    usual = ("order", "quantity", "profile", "bounds", "exact", "samples", "trick", "evidence", "seed")
+
     model: ModelSource = model_argument()
     order: tuple[float, ...] | None = option(
         None,

@@ -45,6 +45,8 @@ logger = logging.getLogger("thesis_cli")
 class SampleRequest(Request):
     """Draw configurations from the Gibbs distribution of a model, or near it."""
 
+    usual = ("count", "method", "evidence", "seed")
+
     model: ModelSource = model_argument()
     count: int = option(1000, "Configurations to draw.", least=1, most=10**8)
     method: Literal["exact", "sequential", "perturb"] = option(

@@ -52,6 +52,8 @@ MOST_CONFIGURATIONS = 2**20
 class SpinGlassRequest(Request):
     """Bound ln Z of a spin glass on a grid: exact, perturb-and-MAP, Bethe and TRW side by side."""
 
+    usual = ("size", "coupling", "field", "kind", "samples", "solver", "seed")
+
     size: str = option("10x10", "Size of the grid, rows x columns.", metavar="ROWSxCOLUMNS")
     coupling: tuple[float, ...] = option(
         (1.0,),

@@ -43,6 +43,8 @@ METHODS = ("exact", "perturb", "full-rank", "uniform", "telescoping")
 class StructuredLnZRequest(Request):
     """Estimate or bound ln Z of an exponential family over combinatorial structures."""
 
+    usual = ("method", "samples", "exact", "seed")
+
     model: StructuredSource = structured_argument()
     method: Literal["auto", "exact", "telescoping", "uniform", "perturb", "full-rank"] = option(
         "auto", "Method; auto takes exact, or perturb and uniform where no exact algorithm fits."

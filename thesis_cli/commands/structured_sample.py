@@ -39,6 +39,8 @@ SHOWN = 3
 class StructuredSampleRequest(Request):
     """Draw structures of an exponential family, or near it."""
 
+    usual = ("count", "method", "seed")
+
     model: StructuredSource = structured_argument()
     count: int = option(1000, "Structures to draw.", least=1, most=10**7)
     method: Literal["draw", "meta", "truncated", "perturb"] = option(

@@ -42,6 +42,8 @@ class StructuredTrainRequest(Request):
     command goes on from the last checkpoint if it was cut short.
     """
 
+    usual = ("task", "labels", "parents", "features", "regularisation", "out")
+
     data: DataSource = argument(
         "Observations: a CSV file with a heading, the inputs first and the labels last.", names="file", objects=True
     )

@@ -80,6 +80,8 @@ class SynthesizeRequest(Request):
     The exit status is 1 if a task has no program within the limits, or is skipped.
     """
 
+    usual = ("solver", "programs", "max_length", "timeout", "guide", "out")
+
     tasks: TaskSource = argument(
         "Examples: JSON, or JSON Lines with one task a line; - reads standard input.", names="file", objects=True
     )

@@ -41,6 +41,8 @@ class TrainDenoiserRequest(Request):
     short.
     """
 
+    usual = ("method", "iterations", "regularisation", "couplings", "out")
+
     noisy: ImagesSource = images_argument("Noisy images")
     clean: ImagesSource = images_argument("Clean images of the same names, or in the same order")
     method: Method = option(

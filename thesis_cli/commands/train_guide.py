@@ -53,6 +53,8 @@ class TrainGuideRequest(Request):
     It needs PyTorch. The same command goes on from the last checkpoint if it was cut short.
     """
 
+    usual = ("corpus", "length", "count", "model", "programs_seen", "device", "out")
+
     corpus: CorpusSource | None = option(
         None,
         "Corpus to train on, a folder that make-corpus has written.",

@@ -96,6 +96,7 @@ class OptionField:
     optional : whether None is allowed.
     default : its default; `dataclasses.MISSING` if it has none.
     about : the rest.
+    usual : whether `--help` shows it, and not `--help-all` alone.
     """
 
     name: str
@@ -105,6 +106,7 @@ class OptionField:
     optional: bool
     default: Any
     about: About
+    usual: bool = True
 
     @property
     @presentation
@@ -247,11 +249,13 @@ def fields_of(request: type[Any]) -> dict[str, OptionField]:
 @cache
 def _fields(request: Any) -> dict[str, OptionField]:
     hints = get_type_hints(request)
+    usual = request.usual
     found = {}
     for field in dataclasses.fields(request):
         kind, choices, many, optional = _shape(hints[field.name])
         about = field.metadata[_KEY]
-        found[field.name] = OptionField(field.name, kind, choices, many, optional, field.default, about)
+        shown = about.positional or not usual or field.name in usual
+        found[field.name] = OptionField(field.name, kind, choices, many, optional, field.default, about, shown)
     return found
 
 

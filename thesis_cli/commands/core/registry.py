@@ -16,43 +16,34 @@ from thesis_cli.base.errors import InputError
 FOLDER = Path(__file__).resolve().parents[1]
 HEAD = 400
 """Characters of a file in which its first sentence ends."""
-FIRST = (
-    *("estimate-z", "bound", "posterior", "race", "marginals", "map", "sample", "spin-glass", "renyi"),
-    *(
-        "dp-release",
-        "dp-measure",
-        "dp-query",
-        "dp-test",
-        "dp-ledger",
-        "dp-audit",
-        "synthesize",
-        "explain",
-        "run-program",
-        "make-corpus",
-        "train-guide",
-        "train-denoiser",
-        "denoise",
-        "structured ln-z",
-        "structured sample",
-        "structured train",
-        "structured predict",
-        "kernel-eval",
+HEADINGS = {
+    "A model": ("estimate-z", "bound", "marginals", "map", "sample", "renyi", "spin-glass", "posterior", "race"),
+    "A private table": ("dp-release", "dp-measure", "dp-query", "dp-test", "dp-ledger", "dp-audit"),
+    "Programs from examples": ("synthesize", "explain", "run-program", "make-corpus", "train-guide"),
+    "Structures, images, expressions": (
+        *("structured ln-z", "structured sample", "structured train", "structured predict"),
+        *("train-denoiser", "denoise", "kernel-eval"),
     ),
-)
-"""The order in which commands are listed; those that are not here come last."""
+}
+"""Commands in the order of the help, by the heading there."""
+OTHER = "Other"
+"""The heading of commands that are under none."""
 
 
 class Entry(NamedTuple):
-    """A command by its names: the shell's, of one word or two, and Python's."""
+    """A command by its names, the shell's, of one word or two, and Python's; and where the help lists it."""
 
     shell: str
     function: str
     help: str
+    heading: str
 
 
 @cache
 def entries() -> dict[str, Entry]:
     """All commands by their names in the shell, in the order of the help."""
+    places = {name: heading for heading, names in HEADINGS.items() for name in names}
+    order = list(places)
     found = []
     for file in sorted(FOLDER.glob("[a-z]*.py")):
         with open(file, encoding="utf-8") as text:
@@ -60,6 +51,7 @@ def entries() -> dict[str, Entry]:
         match = re.match(r'"""`thesis-cli (\S+(?: \S+)?)`: (.+?\.)["\s]', head)
         if match is None:
             raise InputError("the file begins with no sentence that names its command", source=file)
-        found.append(Entry(match[1], file.stem, match[2][0].upper() + match[2][1:]))
-    found.sort(key=lambda e: FIRST.index(e.shell) if e.shell in FIRST else len(FIRST))
+        help = match[2][0].upper() + match[2][1:]
+        found.append(Entry(match[1], file.stem, help, places.get(match[1], OTHER)))
+    found.sort(key=lambda e: order.index(e.shell) if e.shell in places else len(order))
     return {entry.shell: entry for entry in found}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from thesis_cli.commands.core.fields import check_methods, fields_of
 
@@ -13,10 +14,16 @@ class Request:
 
     A subclass that has a field `method` is checked against the methods that its fields name.
 
+    Attributes
+    ----------
+    usual : the options that `--help` shows; empty if it shows all.
+
     Raises
     ------
     InputError : a value that its field does not take, or a combination that no method heeds.
     """
+
+    usual: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         for name, field in fields_of(type(self)).items():

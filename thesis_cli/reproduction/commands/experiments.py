@@ -46,6 +46,8 @@ class ReproduceRequest(EngineRequest):
     differs, a task fails, or a statement does not hold and docs/errata.md does not explain it.
     """
 
+    usual = ("engine", "preset", "jobs", "replace", "refresh")
+
     ids: tuple[str, ...] | None = _ids()
     preset: str = _preset("quick")
     replace: bool = option(False, "Put recomputed tables in the place of those that stand, even if they differ.")

@@ -34,6 +34,8 @@ class PlotRequest(Request):
     for which --x or --y is given, are drawn column against column.
     """
 
+    usual = ("out", "x", "y", "hue", "log")
+
     names: tuple[str, ...] | None = argument(
         "Ids of experiments, or tables of your own runs.",
         default=None,

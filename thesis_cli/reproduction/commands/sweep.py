@@ -42,6 +42,8 @@ class SweepRequest(EngineRequest):
     Tasks that are done already are not run again.
     """
 
+    usual = ("engine", "jobs", "out", "dry_run", "detach")
+
     file: Path = argument("TOML file with command, seeds, [options], [grid] and [slurm].")
     out: Path | None = option(
         None,
