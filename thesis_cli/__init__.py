@@ -24,7 +24,8 @@ def __getattr__(name: str) -> Any:
     from thesis_cli.commands.core.command import Definition, command_named, python_function
     from thesis_cli.commands.core.registry import entries
 
-    shell = next((entry.shell for entry in entries().values() if entry.function == name), "")
+    named = (entry.shell for entry in entries().values() if name in (entry.function, entry.shell))  # tc.map, too
+    shell = next(named, "")
     if shell:
         command: Definition = command_named(shell)
     elif shell := _own_functions().get(name, ""):

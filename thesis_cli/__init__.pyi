@@ -101,54 +101,13 @@ def bound(
     progress: bool = ...,
 ) -> BoundResult: ...
 
-def posterior(
-    *,
-    target: Any = ...,
-    regression: Any = ...,
-    low: Sequence[float] | float | None = ...,
-    high: Sequence[float] | float | None = ...,
-    slope: float | None = ...,
-    prior_scale: float = ...,
-    noise_scale: float = ...,
-    trick: Literal['gumbel', 'exponential', 'weibull', 'frechet', 'pareto', 'tail', 'all'] | None = ...,
-    alpha: float | None = ...,
-    threshold: float | None = ...,
-    samples: int | None = ...,
-    quantity: Literal['lnZ', 'log10Z', 'Z', 'f'] = ...,
-    debias: bool = ...,
-    confidence: float = ...,
-    exact: bool = ...,
-    draws: str | Path | None = ...,
-    seed: int | None = ...,
-    jobs: int | None = ...,
-    progress: bool = ...,
-) -> PosteriorResult: ...
-
-def race(
-    factors: Any,
-    *,
-    delta: float = ...,
-    bound: Literal['normal', 'bernstein-serfling'] = ...,
-    trick: Literal['gumbel', 'exponential', 'weibull', 'frechet', 'pareto', 'tail', 'all'] | None = ...,
-    alpha: float | None = ...,
-    threshold: float | None = ...,
-    samples: int | None = ...,
-    quantity: Literal['lnZ', 'log10Z', 'Z', 'f'] = ...,
-    debias: bool = ...,
-    confidence: float = ...,
-    exact: bool = ...,
-    memory: float = ...,
-    seed: int | None = ...,
-    jobs: int | None = ...,
-    progress: bool = ...,
-) -> RaceResult: ...
-
 def marginals(
     model: Any,
     *,
     method: Literal['auto', 'exact', 'bethe', 'trw', 'sample'] = ...,
     samples: int = ...,
     evidence: Sequence[str] | str | SupportsItems | None = ...,
+    variables: Any = ...,
     format: Literal['uai', 'fg', 'bif', 'cnf', 'csv', 'npy', 'npz'] | None = ...,
     max_configurations: int = ...,
     memory: float = ...,
@@ -192,27 +151,6 @@ def sample(
     progress: bool = ...,
 ) -> SampleResult: ...
 
-def spin_glass(
-    *,
-    size: str = ...,
-    coupling: Sequence[float] | float = ...,
-    field: float = ...,
-    kind: Literal['attractive', 'mixed'] = ...,
-    published: str | None = ...,
-    model_seed: int | None = ...,
-    samples: int = ...,
-    alpha: Sequence[float] | float | None = ...,
-    any_alpha: bool = ...,
-    confidence: float = ...,
-    confidence_method: Literal['normal', 'concentration'] = ...,
-    solver: Literal['auto', 'grid', 'graph-cut', 'elimination', 'grid-strips', 'toulbar2', 'trw-s', 'max-product', 'qpbo'] = ...,
-    save: str | Path | None = ...,
-    memory: float = ...,
-    seed: int | None = ...,
-    jobs: int | None = ...,
-    progress: bool = ...,
-) -> SpinGlassResult: ...
-
 def renyi(
     model: Any,
     *,
@@ -245,6 +183,69 @@ def renyi(
     jobs: int | None = ...,
     progress: bool = ...,
 ) -> RenyiResult: ...
+
+def spin_glass(
+    *,
+    size: str = ...,
+    coupling: Sequence[float] | float = ...,
+    field: float = ...,
+    kind: Literal['attractive', 'mixed'] = ...,
+    published: str | None = ...,
+    model_seed: int | None = ...,
+    samples: int = ...,
+    alpha: Sequence[float] | float | None = ...,
+    any_alpha: bool = ...,
+    confidence: float = ...,
+    confidence_method: Literal['normal', 'concentration'] = ...,
+    solver: Literal['auto', 'grid', 'graph-cut', 'elimination', 'grid-strips', 'toulbar2', 'trw-s', 'max-product', 'qpbo'] = ...,
+    save: str | Path | None = ...,
+    memory: float = ...,
+    seed: int | None = ...,
+    jobs: int | None = ...,
+    progress: bool = ...,
+) -> SpinGlassResult: ...
+
+def posterior(
+    *,
+    target: Any = ...,
+    regression: Any = ...,
+    low: Sequence[float] | float | None = ...,
+    high: Sequence[float] | float | None = ...,
+    slope: float | None = ...,
+    prior_scale: float = ...,
+    noise_scale: float = ...,
+    trick: Literal['gumbel', 'exponential', 'weibull', 'frechet', 'pareto', 'tail', 'all'] | None = ...,
+    alpha: float | None = ...,
+    threshold: float | None = ...,
+    samples: int | None = ...,
+    quantity: Literal['lnZ', 'log10Z', 'Z', 'f'] = ...,
+    debias: bool = ...,
+    confidence: float = ...,
+    exact: bool = ...,
+    draws: str | Path | None = ...,
+    seed: int | None = ...,
+    jobs: int | None = ...,
+    progress: bool = ...,
+) -> PosteriorResult: ...
+
+def race(
+    factors: Any,
+    *,
+    delta: float = ...,
+    bound: Literal['normal', 'bernstein-serfling'] = ...,
+    trick: Literal['gumbel', 'exponential', 'weibull', 'frechet', 'pareto', 'tail', 'all'] | None = ...,
+    alpha: float | None = ...,
+    threshold: float | None = ...,
+    samples: int | None = ...,
+    quantity: Literal['lnZ', 'log10Z', 'Z', 'f'] = ...,
+    debias: bool = ...,
+    confidence: float = ...,
+    exact: bool = ...,
+    memory: float = ...,
+    seed: int | None = ...,
+    jobs: int | None = ...,
+    progress: bool = ...,
+) -> RaceResult: ...
 
 def dp_release(
     table: Any = ...,
@@ -425,44 +426,6 @@ def train_guide(
     progress: bool = ...,
 ) -> TrainGuideResult: ...
 
-def train_denoiser(
-    noisy: Any,
-    clean: Any,
-    *,
-    method: Literal['perturb-max', 'structured-svm', 'svm-frank-wolfe', 'crf', 'pseudo-likelihood'] = ...,
-    iterations: int | None = ...,
-    regularisation: float = ...,
-    bias: bool = ...,
-    couplings: Literal['attractive', 'any'] = ...,
-    perturbations: int = ...,
-    schedule: Literal['halving', 'decaying'] = ...,
-    rate: float | None = ...,
-    loss: Literal['none', 'hamming'] = ...,
-    images_per_step: int = ...,
-    threshold: float | None = ...,
-    seed: int = ...,
-    out: str | Path | None = ...,
-    overwrite: bool = ...,
-    progress: bool = ...,
-) -> TrainDenoiserResult: ...
-
-def denoise(
-    noisy: Any,
-    *,
-    weights: Any = ...,
-    clean: Any = ...,
-    decision: Literal['map', 'marginal'] = ...,
-    samples: int = ...,
-    solver: Literal['auto', 'grid', 'graph-cut', 'elimination', 'grid-strips', 'toulbar2', 'trw-s', 'max-product', 'qpbo'] = ...,
-    threshold: float | None = ...,
-    model_out: str | Path | None = ...,
-    image: str | None = ...,
-    seed: int = ...,
-    out: str | Path | None = ...,
-    overwrite: bool = ...,
-    progress: bool = ...,
-) -> DenoiseResult: ...
-
 def structured_ln_z(
     model: Any,
     *,
@@ -522,6 +485,44 @@ def structured_predict(
     decision: Literal['map', 'marginal'] = ...,
     progress: bool = ...,
 ) -> StructuredPredictResult: ...
+
+def train_denoiser(
+    noisy: Any,
+    clean: Any,
+    *,
+    method: Literal['perturb-max', 'structured-svm', 'svm-frank-wolfe', 'crf', 'pseudo-likelihood'] = ...,
+    iterations: int | None = ...,
+    regularisation: float = ...,
+    bias: bool = ...,
+    couplings: Literal['attractive', 'any'] = ...,
+    perturbations: int = ...,
+    schedule: Literal['halving', 'decaying'] = ...,
+    rate: float | None = ...,
+    loss: Literal['none', 'hamming'] = ...,
+    images_per_step: int = ...,
+    threshold: float | None = ...,
+    seed: int = ...,
+    out: str | Path | None = ...,
+    overwrite: bool = ...,
+    progress: bool = ...,
+) -> TrainDenoiserResult: ...
+
+def denoise(
+    noisy: Any,
+    *,
+    weights: Any = ...,
+    clean: Any = ...,
+    decision: Literal['map', 'marginal'] = ...,
+    samples: int = ...,
+    solver: Literal['auto', 'grid', 'graph-cut', 'elimination', 'grid-strips', 'toulbar2', 'trw-s', 'max-product', 'qpbo'] = ...,
+    threshold: float | None = ...,
+    model_out: str | Path | None = ...,
+    image: str | None = ...,
+    seed: int = ...,
+    out: str | Path | None = ...,
+    overwrite: bool = ...,
+    progress: bool = ...,
+) -> DenoiseResult: ...
 
 def kernel_eval(
     expression: str,

@@ -287,6 +287,14 @@ def test_bounds_stand_beside_the_exact_answer(cli, tmp_path):
     assert alone == exact
 
 
+def test_the_figure_and_the_interval_of_the_estimates():
+    found = tc.estimate_z(MODELS / "asia.uai", samples=20, seed=1, exact=True)
+    axes = found.figure().axes[0]
+    assert [text.get_text().split("\n")[0] for text in axes.get_yticklabels()] == ["gumbel"]
+    assert found.estimates[1].interval == (found.estimates[1].low, found.estimates[1].high)
+    assert repr(tc.map(MODELS / "asia.uai")) == repr(tc.map_state(MODELS / "asia.uai"))
+
+
 def test_the_input_is_not_overwritten(cli, tmp_path):
     (tmp_path / "z.csv").write_text("0\n1\n")
     result = cli("estimate-z", "z.csv", "--out", tmp_path / "z.csv")

@@ -52,6 +52,23 @@ def test_evidence_by_name_and_the_table():
     assert "lung       yes 0.4887, no 0.5113" in found.summary()
 
 
+def test_some_variables_are_shown_and_all_are_summed_over(cli, tmp_path):
+    whole = thesis_cli.marginals(ASIA, evidence="xray=yes")
+    for variables in (["bronc", "lung"], "bronc,lung,bronc", (4, 3)):
+        found = thesis_cli.marginals(ASIA, evidence="xray=yes", variables=variables)
+        assert list(found.states) == ["bronc", "lung"]
+        assert found.table["name"].tolist() == ["bronc"] * 2 + ["lung"] * 2
+        assert found["lung"] == whole["lung"] == dict(zip(("yes", "no"), whole.marginals[3].tolist(), strict=True))
+    sampled = thesis_cli.marginals(ASIA, method="sample", samples=50, seed=1, variables=3, evidence="3=0")
+    assert sampled.table["standard_error"].tolist() == [0, 0]
+    with pytest.raises(KeyError, match="'lung' is nearest"):
+        found["lun"]
+    assert "there is no variable ''" in cli("marginals", ASIA, "--variables", "").err
+    assert "there is no variable 'wet'" in cli("marginals", ASIA, "--variables", "wet").err
+    assert cli("marginals", ASIA, "--figure", "m.png", "--no-out").status == 0
+    assert (tmp_path / "m.png").stat().st_size > 5000
+
+
 def test_samples_have_standard_errors():
     found = thesis_cli.marginals(ASIA, evidence=["xray=yes"], samples=4000, seed=1)
     assert found.settings["method"] == "sample"

@@ -50,7 +50,7 @@ class AuditRequest(Request):
     method: AuditChoice = option("all", "Method of dp-release to audit, with each noise that it has.")
     epsilon: float | None = option(
         None,
-        "Epsilon of the budget; the same code releases with any.",
+        "Epsilon of the budget of each release.",
         above=0,
         default_text=f"{GAUSSIAN:g} with Gaussian noise, otherwise {PURE:g}: bounds are tight there",
     )

@@ -34,6 +34,7 @@ from thesis_cli.commands.core.common import (
 from thesis_cli.commands.core.fields import fields_of, given, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import presentation
+from thesis_cli.commands.figures.bounds import intervals_figure
 from thesis_cli.commands.inputs.models import ModelSource, label, open_model
 from thesis_cli.commands.ln_z import full_rank
 from thesis_cli.commands.ln_z.estimates import (
@@ -58,6 +59,8 @@ from thesis_cli.commands.ln_z.methods import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from thesis_cli.models.factor_graph import Model
 
 logger = logging.getLogger("thesis_cli")
@@ -156,6 +159,11 @@ class EstimateZResult(EstimatesResult):
         size = self.configurations
         shown = size if size < LARGEST else f"{Decimal(size):.2e}"
         return {"configurations": shown, "copies": self.copies, "meaning": self.meaning, **super().facts()}
+
+    @presentation
+    def draw(self) -> Figure:
+        """Each estimate with its interval, beside the exact answer if there is one."""
+        return intervals_figure(self.estimates)
 
 
 def run(request: EstimateZRequest, progress: Progress) -> EstimateZResult:

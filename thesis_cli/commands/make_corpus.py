@@ -77,7 +77,7 @@ class MakeCorpusRequest(Request):
     )
     max_empty: int | None = option(
         None,
-        "Examples of a program that may have an empty list as output.",
+        "Largest number of a program's examples that have an empty list as output.",
         least=0,
         most=100,
         default_text="all",

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, UnsuitableModel, about
+from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration, UnsuitableModel, about
 from thesis_cli.base.progress import Progress
+from thesis_cli.base.wording import nearest
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import (
     FormatName,
@@ -30,11 +31,14 @@ from thesis_cli.commands.core.common import (
 from thesis_cli.commands.core.fields import heeding, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
+from thesis_cli.commands.figures.shares import draw_shares
 from thesis_cli.commands.inputs.models import ModelSource, label, open_model
+from thesis_cli.commands.ln_z.bounds import variables_of
 from thesis_cli.commands.outputs.variables import distribution_lines, naming_columns, state_names
 
 if TYPE_CHECKING:
     import numpy as np
+    from matplotlib.figure import Figure
 
     from thesis_cli.base.arrays import Floats
     from thesis_cli.models.factor_graph import FactorGraph
@@ -48,12 +52,15 @@ logger = logging.getLogger("thesis_cli")
 class MarginalsRequest(Request):
     """Compute the distribution of each variable: exactly, by message passing, or from samples."""
 
-    usual = ("method", "samples", "evidence", "seed")
+    usual = ("variables", "method", "samples", "evidence", "seed")
 
     model: ModelSource = model_argument()
     method: Literal["auto", MethodName] = option("auto", "Method; auto is exact if that fits the memory, else bethe.")
     samples: int = option(10_000, "Exact samples to draw.", least=2, most=10**8, methods=("sample",))
     evidence: tuple[str, ...] | None = evidence_option()
+    variables: tuple[str, ...] | None = option(
+        None, "Variables to show, numbers or names, as in 0,5.", default_text="all", objects=True, metavar="VARIABLES"
+    )
     format: FormatName | None = format_option()
     max_configurations: int = max_configurations_option(methods=("exact", "sample"))
     memory: float = memory_option(methods=("exact", "sample"))
@@ -63,15 +70,15 @@ class MarginalsRequest(Request):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class MarginalsResult(Result):
-    """The marginals of all variables.
+    """The marginals of the variables that were asked for, or of all.
 
     Attributes
     ----------
-    table : a row for each state of each variable: variable, state and probability; their names, if
+    table : a row for each state of each of them: variable, state and probability; their names, if
         the model has them; for samples the standard error.
-    states : for each variable, by its name or as x0, x1, ..., the names of its states, else their
+    states : for each of them, by its name or as x0, x1, ..., the names of its states, else their
         numbers.
-    marginals : one array for each variable, the probabilities of its states as they are numbered
+    marginals : one array for each of them, the probabilities of its states as they are numbered
         without evidence.
     log_z : ln Z, exact, bounded or approximate as the marginals are; None for samples.
     algorithm : how the marginals were found.
@@ -83,6 +90,18 @@ class MarginalsResult(Result):
     log_z: float | None
     algorithm: str
     description: str
+
+    def __getitem__(self, variable: str) -> dict[str, float]:
+        """The probabilities of the states of a variable, by their names.
+
+        Raises
+        ------
+        KeyError : there is no such variable; its text names the nearest.
+        """
+        if variable not in self.states:
+            raise KeyError(f"no variable {variable!r}; {nearest(variable, self.states, 'the variables are')}")
+        table = self.marginals[list(self.states).index(variable)]
+        return dict(zip(self.states[variable], table.tolist(), strict=True))
 
     @presentation
     def lines(self) -> list[tuple[str, str]]:
@@ -102,6 +121,21 @@ class MarginalsResult(Result):
             "states": self.states,
             "marginals": [table.tolist() for table in self.marginals],
         }
+
+    @presentation
+    def draw(self) -> Figure:
+        """A bar for each variable, or a map of its states if there are many."""
+        import numpy as np
+
+        count = max(map(len, self.marginals))
+        shares = np.full((len(self.marginals), count), np.nan)
+        for row, table in zip(shares, self.marginals, strict=True):
+            row[: len(table)] = table
+        named = [{own[k] for own in self.states.values() if k < len(own)} for k in range(count)]
+        alike = all(len(names) == 1 and not next(iter(names)).isdigit() for names in named)
+        labels = {k: next(iter(names)) if alike else f"state {k}" for k, names in enumerate(named)}
+        title = f"{self.settings['model']}, {self.algorithm}".replace("$", r"\$")
+        return draw_shares(list(self.states), shares, labels, "probability", title)
 
 
 @dataclass(frozen=True)
@@ -125,6 +159,7 @@ def run(request: MarginalsRequest, progress: Progress) -> MarginalsResult:
     with about(label(request.model)):
         if not isinstance(model, FactorGraph):
             raise UnsuitableModel("this is a vector, not a model with variables", "give a factor graph")
+        chosen = _chosen(model, request)
         try:
             found, seed = _compute(model, method, request, progress)
         except ModelTooLarge as error:
@@ -135,16 +170,30 @@ def run(request: MarginalsRequest, progress: Progress) -> MarginalsResult:
             found, seed = _compute(model, method, request, progress)
     tables = model.original_marginals(found.probabilities)
     write_uai(request.uai, marginals(tables))
+    states = state_names(model)
+    names = list(states)
     return MarginalsResult(
-        columns=_columns(model, tables, found.standard_errors),
+        columns=_columns(model, tables, found.standard_errors, chosen),
         request=request,
         settings=settings_of(request, method=method, seed=seed),
-        states=state_names(model),
-        marginals=tables,
+        states={names[i]: states[names[i]] for i in chosen},
+        marginals=[tables[i] for i in chosen],
         log_z=found.log_z,
         algorithm=found.algorithm,
         description=model.describe(),
     )
+
+
+def _chosen(graph: FactorGraph, request: MarginalsRequest) -> list[int]:
+    """The variables to show.
+
+    Raises
+    ------
+    InputError : there is no such variable.
+    """
+    if request.variables is None:
+        return list(range(len(graph.cardinalities)))
+    return list(dict.fromkeys(variables_of(graph, request.variables)))
 
 
 def _method(request: MarginalsRequest) -> MethodName:
@@ -231,17 +280,17 @@ def _shares(graph: FactorGraph, states: np.ndarray[Any, Any], variable: int) -> 
     return np.bincount(own, minlength=graph.cardinalities[variable])
 
 
-def _columns(graph: FactorGraph, tables: list[Floats], errors: Floats | None) -> Columns:
-    """A row for each state of each variable."""
+def _columns(graph: FactorGraph, tables: list[Floats], errors: Floats | None, chosen: list[int]) -> Columns:
+    """A row for each state of each variable that is shown."""
     import numpy as np
 
-    variables = np.repeat(np.arange(len(tables)), graph.unobserved)
-    states = np.concatenate([np.arange(k) for k in graph.unobserved])
+    variables = np.repeat(chosen, [graph.unobserved[i] for i in chosen])
+    states = np.concatenate([np.arange(graph.unobserved[i]) for i in chosen])
     columns = naming_columns(graph, variables, states)
-    columns["probability"] = np.concatenate(tables)
+    columns["probability"] = np.concatenate([tables[i] for i in chosen])
     if errors is not None:
         left = np.split(errors, np.cumsum(graph.cardinalities)[:-1])
-        whole = [np.zeros(k) if i in graph.observed else left[i] for i, k in enumerate(graph.unobserved)]
+        whole = [np.zeros(graph.unobserved[i]) if i in graph.observed else left[i] for i in chosen]
         columns["standard_error"] = np.concatenate(whole)
     return Columns(columns)
 
@@ -250,7 +299,7 @@ COMMAND = Command(
     MarginalsRequest,
     run,
     examples=(
-        "marginals data/models/asia.bif --evidence xray=yes",
+        "marginals data/models/asia.bif --evidence xray=yes --variables lung,bronc",
         "marginals data/models/ising-4x4.uai --method bethe --json",
         "marginals data/models/asia.uai --method sample --samples 1000 --seed 1 --uai asia.uai.MAR",
     ),

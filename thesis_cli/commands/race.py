@@ -77,7 +77,9 @@ class RaceRequest(Request):
     confidence: float = confidence_option()
     exact: bool = option(False, "Add the exact answer, by summing all factors.")
     memory: float = option(
-        2.0, "Memory in GiB for a copy of the matrix; a larger matrix is read where it lies.", least=0.001
+        2.0,
+        "Memory in GiB for a copy of the matrix; a larger one is read from its file as needed.",
+        least=0.001,
     )
     seed: int | None = seed_option()
     jobs: int | None = jobs_option()

@@ -117,7 +117,9 @@ class RenyiRequest(Request):
         "shared", "Noise for ln Z: the same as for the orders, or its own, which keeps sum p^2 unbiased."
     )
     share_above: float | None = option(
-        None, "Potential from which on configurations share their noise between the orders and ln Z.", finite=False
+        None,
+        "Smallest log-potential at which a configuration has the same noise for every order and for ln Z.",
+        finite=False,
     )
     design: Design = option("independent", "Design of the perturbations; stratified spreads sets of them evenly.")
     control: bool = option(True, "Use a known ln Z as a control variate, which reduces the variance.")
@@ -203,7 +205,7 @@ class RenyiRequest(Request):
 
     @property
     def shared_from(self) -> float:
-        """The potential from which on noise is shared: -inf shares all, inf none."""
+        """The smallest log-potential at which noise is shared: -inf shares all, inf none."""
         if self.noise == "independent":
             return math.inf
         return -math.inf if self.share_above is None else self.share_above

@@ -74,7 +74,7 @@ class SpinGlassRequest(Request):
         least=0,
         default_text="the value of --seed",
     )
-    samples: int = option(1000, "Number of MAP calls for the U and again for the L.", least=1, most=10**8)
+    samples: int = option(1000, "Number of MAP calls for each of the two bounds.", least=1, most=10**8)
     alpha: tuple[float, ...] | None = option(
         None,
         "Exponent of the bounds U(alpha) and L(alpha); 0 is the Gumbel trick.",

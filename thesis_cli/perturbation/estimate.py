@@ -52,6 +52,11 @@ class Estimate:
     source: str
     exponent10: int = 0
 
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The ends of the confidence interval."""
+        return self.low, self.high
+
     def row(self) -> dict[str, object]:
         """The fields in order, for a CSV file or a JSON object."""
         return asdict(self)

@@ -131,7 +131,7 @@ class LnZAnswer:
 
 def quantity_option(**about: Any) -> Any:
     """What to estimate; its type is `QuantityName`."""
-    return option("lnZ", "Quantity to estimate; f is the trick's own f(Z), which it estimates without bias.", **about)
+    return option("lnZ", "Quantity to estimate; f is the function of Z that the trick estimates without bias.", **about)
 
 
 class ExactAnswer(NamedTuple):

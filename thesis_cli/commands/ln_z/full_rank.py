@@ -57,7 +57,7 @@ def threshold_option(**about: Any) -> Any:
     """Threshold of the tail trick; its type is `float | None`."""
     return option(
         None,
-        f"Threshold t of --trick tail; by default {PILOT_CALLS} further MAP calls set it.",
+        f"Threshold t of --trick tail; by default it is found from {PILOT_CALLS} further MAP calls.",
         default_text="1.59 / Z",
         above=0,
         **about,
@@ -68,7 +68,7 @@ def samples_option(**about: Any) -> Any:
     """Number of perturbed maxima; its type is `int | None`."""
     return option(
         None,
-        "Number of MAP calls; 0 with --exact leaves the exact answer alone.",
+        "Number of MAP calls; with --exact it may be 0.",
         default_text=str(SAMPLES),
         least=0,
         most=10**8,

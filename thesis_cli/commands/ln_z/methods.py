@@ -106,7 +106,7 @@ OWN_OPTIONS = {
     "copies": OwnOption(
         int | None, partial(option, None, help="Number of copies of each variable.", least=1, most=10**12)
     ),
-    "map_calls": OwnOption(int | None, partial(option, None, help="Most MAP calls.", least=1, most=10**6)),
+    "map_calls": OwnOption(int | None, partial(option, None, help="Largest number of MAP calls.", least=1, most=10**6)),
     "entropy": OwnOption(
         EntropyName | None,
         partial(
@@ -119,7 +119,7 @@ OWN_OPTIONS = {
             option,
             None,
             help="Steps after each MAP call: plain to the new vertex, pairwise from the worst to the new one, "
-            "corrective also over all vertices.",
+            "corrective optimises over all vertices found so far.",
         ),
     ),
     "chains": OwnOption(

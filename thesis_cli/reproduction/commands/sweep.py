@@ -77,7 +77,7 @@ class RunTaskRequest(Request):
     file: Path = argument("tasks.json of a sweep, or the task file of an experiment.")
     index: tuple[int, ...] = argument("Places of tasks in the file; the first is 0.", least=0, metavar="INDEX")
     of: int | None = option(
-        None, "Number of jobs that share all tasks: also run every task that comes OF places later.", least=1
+        None, "Number of jobs that share the tasks: run those at INDEX, INDEX + OF, INDEX + 2 OF and so on.", least=1
     )
     cores: int = option(1, "Cores that a task may use.", least=1)
 

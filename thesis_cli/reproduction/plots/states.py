@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import counted
+from thesis_cli.commands.figures.shares import NAMED, draw_shares, shown
 from thesis_cli.reproduction.plots.run import Run
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from thesis_cli.base.arrays import Floats, Ints
+    from thesis_cli.base.arrays import Ints
 
 PANELS = 8
 """Images of a figure."""
-NAMED, STACKED = 30, 7
-"""Variables that are named, and states that are told apart by colours."""
 MOST_SITES = 10**6
 """Sites of the largest grid that is recognised."""
 MOST_STATES = 64
@@ -136,49 +134,6 @@ def grid_of(run: Run, n: int) -> Ints | None:
     return sites.T if sites[1, 0] == 1 else sites
 
 
-def draw_shares(names: Sequence[str], shares: Floats, labels: Mapping[int, str], what: str, title: str) -> Figure:
-    """A bar of shares for each variable, or a map if there are too many for bars.
-
-    Parameters
-    ----------
-    shares : shape (variables, states); NaN for states that a variable lacks.
-    """
-    from thesis_cli.base.figures import panels
-
-    n, count = shares.shape
-    if n <= NAMED and count <= STACKED:
-        figure, axes = panels(1, 1, height=1.1 + 0.2 * n)
-        _bars(axes, shares, labels)
-        axes.set_xlabel(what)
-        figure.legend(loc="outside right upper")
-    else:
-        figure, axes = panels(1, 1, height=min(7.0, 1.4 + 0.12 * n))
-        image = axes.imshow(shares, vmin=0, cmap="Blues", aspect="auto", interpolation="nearest")
-        figure.colorbar(image, ax=axes, label=what)
-        axes.set_xlabel("state")
-        axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.grid(visible=False)
-    if n <= 2 * NAMED:
-        axes.set_yticks(range(n), [_shown(name) for name in names])
-    else:
-        axes.set_ylabel("variable")
-    axes.set_ylim(n - 0.5, -0.5)
-    axes.set_title(title)
-    return figure
-
-
-def _bars(axes: Axes, shares: Floats, labels: Mapping[int, str]) -> None:
-    import numpy as np
-
-    from thesis_cli.base.figures import COLOURS
-
-    left = np.zeros(len(shares))
-    for k, column in enumerate(np.nan_to_num(shares).T):
-        name = _shown(labels[k])
-        axes.barh(range(len(shares)), column, left=left, color=COLOURS[k % len(COLOURS)], label=name, height=0.7)
-        left += column
-
-
 def _images(
     images: Sequence[tuple[str, Any]], title: str, what: str, limits: tuple[float, float] | None = None
 ) -> Figure:
@@ -242,10 +197,10 @@ def _map(run: Run, table: Ints, titles: Sequence[str], names: Sequence[str]) -> 
         }
         for (rank, variable), state in _entries(table):
             colour = "black" if state > 0.6 * max(1, table.max()) else "white"
-            word = _shown(words.get((variable, state), ""))
+            word = shown(words.get((variable, state), ""))
             axes.text(variable, rank, word, ha="center", va="center", color=colour, fontsize=6)
     if n <= NAMED:
-        axes.set_xticks(range(n), [_shown(name) for name in names], rotation=30 * (n > 8))
+        axes.set_xticks(range(n), [shown(name) for name in names], rotation=30 * (n > 8))
     else:
         axes.set_xlabel("variable")
     axes.set_yticks(range(rows), titles[:rows])
@@ -274,7 +229,3 @@ def _same_labels(run: Run, states: Sequence[int]) -> bool:
 
 def _model(run: Run) -> str:
     return str(run.settings.get("model") or run.path.name).replace("$", r"\$")
-
-
-def _shown(text: str) -> str:
-    return (text if len(text) <= 30 else text[:27] + "...").replace("$", r"\$")
