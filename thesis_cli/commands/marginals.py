@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration, UnsuitableModel, about
+from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, UnsuitableModel, about
 from thesis_cli.base.progress import Progress
 from thesis_cli.base.wording import nearest
 from thesis_cli.commands.core.command import Command

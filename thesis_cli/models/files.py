@@ -15,7 +15,7 @@ from thesis_cli.models.factor_graph import FactorGraph, LogPotentials, Model
 from thesis_cli.models.tokens import decode, is_number, read_whole, too_large, unreadable
 
 VECTORS = ("csv", "npy", "npz")
-FORMATS = ("uai", "fg", "bif", "cnf", *VECTORS)
+FORMATS = ("uai", "fg", "bif", "cnf", "xmlbif", "net", "xdsl", *VECTORS)
 """Names of the formats, which are also the extensions of their files."""
 
 MAX_BYTES = 2**28
@@ -32,8 +32,8 @@ def load_model(
 
     Parameters
     ----------
-    path : UAI (MARKOV or BAYES), libDAI's FG, BIF, DIMACS CNF, or a vector of log-potentials as CSV, NPY or
-        NPZ; `-` reads standard input.
+    path : UAI (MARKOV or BAYES), libDAI's FG, BIF, DIMACS CNF, XMLBIF, NET, XDSL, or a vector of
+        log-potentials as CSV, NPY or NPZ; `-` reads standard input.
     format : one of `FORMATS`. By default the extension decides, else the first bytes, which detect
         every format but FG: it begins with a number, as CSV does.
     evidence : observations that condition a factor graph, each `NAME=STATE` (names or numbers) or a
@@ -94,8 +94,12 @@ def _parser(kind: str) -> Callable[[str, str], FactorGraph]:
         from thesis_cli.models.fg import parse
     elif kind == "bif":
         from thesis_cli.models.bif import parse
-    else:
+    elif kind == "cnf":
         from thesis_cli.models.cnf import parse
+    else:
+        from thesis_cli.models import networks
+
+        return lambda text, name: networks.parse(kind, text)
     return parse
 
 
@@ -129,6 +133,10 @@ def _format_of(path: str | Path, data: bytes, name: str) -> str:
         return "uai"
     if first.startswith((b"NETWORK", b"//", b"/*")):
         return "bif"
+    if first.startswith(b"<"):
+        return "xdsl" if b"<smile" in data[:4096] else "xmlbif"
+    if first.startswith(b"NET"):
+        return "net"
     if re.search(rb"^p[ \t]+cnf\b", data[:4096], re.MULTILINE):
         return "cnf"
     if not first or first[:1] in b"0123456789+-.INE":

@@ -12,7 +12,7 @@ from thesis_cli.base.files import check_writable, write_atomic
 from thesis_cli.commands.core.fields import argument, files_named, option
 from thesis_cli.inference.names import SolverName as SolverName
 
-FormatName = Literal["uai", "fg", "bif", "cnf", "csv", "npy", "npz"]
+FormatName = Literal["uai", "fg", "bif", "cnf", "xmlbif", "net", "xdsl", "csv", "npy", "npz"]
 
 GIB = 2**30
 
@@ -23,7 +23,9 @@ RUNS = Path("results/runs")
 def model_argument() -> Any:
     """A model; its type is `ModelSource`."""
     return argument(
-        "Model: a UAI, FG, BIF, CNF, CSV, NPY or NPZ file; - reads standard input.", names="file", objects=True
+        "Model: a UAI, FG, BIF, CNF, XMLBIF, NET, XDSL, CSV, NPY or NPZ file; - reads standard input.",
+        names="file",
+        objects=True,
     )
 
 
