@@ -60,6 +60,9 @@ def test_the_wheel_works_in_an_empty_folder(tmp_path):
         command = [sys.executable, "-P", "-m", "thesis_cli", *arguments]
         return subprocess.run(command, cwd=empty, env=environment, capture_output=True, text=True, check=False)
 
+    copied = run("example", "asia.bif")
+    assert copied.returncode == 0, copied.stderr
+    assert (empty / "data/models/asia.bif").read_bytes() == (ROOT / "data/models/asia.bif").read_bytes()
     where = run("estimate-z", str(np_file), "--seed", "1")
     assert where.returncode == 0, where.stderr
     assert "ln Z" in where.stdout

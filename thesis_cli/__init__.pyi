@@ -14,6 +14,7 @@ from thesis_cli.commands.dp_measure import MeasureResult
 from thesis_cli.commands.dp_query import QueryResult
 from thesis_cli.commands.dp_test import PopulationTestResult
 from thesis_cli.commands.estimate_z import EstimateZResult
+from thesis_cli.commands.example import ExampleResult
 from thesis_cli.commands.explain import ExplainResult
 from thesis_cli.commands.kernel_eval import KernelEvalResult
 from thesis_cli.commands.make_corpus import MakeCorpusResult
@@ -65,7 +66,7 @@ def estimate_z(
     confidence: float = ...,
     exact: bool = ...,
     evidence: Sequence[str] | str | SupportsItems | None = ...,
-    format: Literal['uai', 'fg', 'bif', 'cnf', 'csv', 'npy', 'npz'] | None = ...,
+    format: Literal['uai', 'fg', 'bif', 'cnf', 'xmlbif', 'net', 'xdsl', 'csv', 'npy', 'npz'] | None = ...,
     probabilities: bool = ...,
     max_configurations: int = ...,
     memory: float = ...,
@@ -93,7 +94,7 @@ def bound(
     exact: bool = ...,
     uai: str | Path | None = ...,
     evidence: Sequence[str] | str | SupportsItems | None = ...,
-    format: Literal['uai', 'fg', 'bif', 'cnf', 'csv', 'npy', 'npz'] | None = ...,
+    format: Literal['uai', 'fg', 'bif', 'cnf', 'xmlbif', 'net', 'xdsl', 'csv', 'npy', 'npz'] | None = ...,
     max_configurations: int = ...,
     memory: float = ...,
     seed: int | None = ...,
@@ -108,7 +109,7 @@ def marginals(
     samples: int = ...,
     evidence: Sequence[str] | str | SupportsItems | None = ...,
     variables: Any = ...,
-    format: Literal['uai', 'fg', 'bif', 'cnf', 'csv', 'npy', 'npz'] | None = ...,
+    format: Literal['uai', 'fg', 'bif', 'cnf', 'xmlbif', 'net', 'xdsl', 'csv', 'npy', 'npz'] | None = ...,
     max_configurations: int = ...,
     memory: float = ...,
     seed: int | None = ...,
@@ -120,7 +121,7 @@ def map_state(
     model: Any,
     *,
     evidence: Sequence[str] | str | SupportsItems | None = ...,
-    format: Literal['uai', 'fg', 'bif', 'cnf', 'csv', 'npy', 'npz'] | None = ...,
+    format: Literal['uai', 'fg', 'bif', 'cnf', 'xmlbif', 'net', 'xdsl', 'csv', 'npy', 'npz'] | None = ...,
     probabilities: bool = ...,
     solver: Literal['auto', 'grid', 'graph-cut', 'elimination', 'grid-strips', 'toulbar2', 'trw-s', 'max-product', 'qpbo'] = ...,
     max_configurations: int = ...,
@@ -142,7 +143,7 @@ def sample(
     samples: int = ...,
     solver: Literal['auto', 'grid', 'graph-cut', 'elimination', 'grid-strips', 'toulbar2', 'trw-s', 'max-product', 'qpbo'] = ...,
     evidence: Sequence[str] | str | SupportsItems | None = ...,
-    format: Literal['uai', 'fg', 'bif', 'cnf', 'csv', 'npy', 'npz'] | None = ...,
+    format: Literal['uai', 'fg', 'bif', 'cnf', 'xmlbif', 'net', 'xdsl', 'csv', 'npy', 'npz'] | None = ...,
     probabilities: bool = ...,
     max_configurations: int = ...,
     memory: float = ...,
@@ -164,7 +165,7 @@ def renyi(
     exact: bool = ...,
     integrand: Any = ...,
     evidence: Sequence[str] | str | SupportsItems | None = ...,
-    format: Literal['uai', 'fg', 'bif', 'cnf', 'csv', 'npy', 'npz'] | None = ...,
+    format: Literal['uai', 'fg', 'bif', 'cnf', 'xmlbif', 'net', 'xdsl', 'csv', 'npy', 'npz'] | None = ...,
     probabilities: bool = ...,
     strict: bool = ...,
     log_z: Any = ...,
@@ -540,6 +541,14 @@ def kernel_eval(
     seed: int = ...,
     progress: bool = ...,
 ) -> KernelEvalResult: ...
+
+def example(
+    names: Sequence[str] | str = ...,
+    *,
+    all: bool = ...,
+    overwrite: bool = ...,
+    progress: bool = ...,
+) -> ExampleResult: ...
 
 def sweep(
     file: str | Path,

@@ -124,7 +124,10 @@ def _shared(json: bool) -> list[inspect.Parameter]:
 
 def epilog(command: Definition, most: int | None = None) -> str:
     """The examples as the help shows them: the first `most`, or all, with further ones if it has any."""
-    lines = ["Examples, in a checkout:", *(f"  thesis-cli {line}" for line in command.examples[:most])]
+    lines = [
+        "Examples, in a checkout or after thesis-cli example --all:",
+        *(f"  thesis-cli {line}" for line in command.examples[:most]),
+    ]
     more = command.more if isinstance(command, OwnCommand) and most is None else ""
     return "\b\n" + "\n".join([*lines, more] if more else lines)
 

@@ -24,6 +24,7 @@ HEADINGS = {
         *("structured ln-z", "structured sample", "structured train", "structured predict"),
         *("train-denoiser", "denoise", "kernel-eval"),
     ),
+    "Files": ("example",),
 }
 """Commands in the order of the help, by the heading there."""
 OTHER = "Other"
