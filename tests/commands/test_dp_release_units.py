@@ -1,5 +1,6 @@
 import json
 import secrets
+import sys
 
 import numpy as np
 import pandas as pd
@@ -7,10 +8,12 @@ import pytest
 
 import thesis_cli
 import thesis_cli.privacy.release.expected  # takes the true noises before a test replaces them
+from tests.conftest import ROOT
 from tests.privacy.mechanisms.test_unit_stages import Held
 from tests.privacy.release.test_subspace import Recorder
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.accounting.ledger import Ledger
+from thesis_cli.privacy.mechanisms import mechanism
 from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.privacy.release import copula, vectors
 
@@ -188,3 +191,16 @@ def test_the_former_name_of_the_contribution_bound_works(cli, folder):
     shown = cli("dp-release", "--help").out
     assert "--contribution-bound" in shown
     assert "--most" not in shown
+
+
+def test_without_opendp_nothing_is_spent(cli, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
+    mechanism.opendp.cache_clear()
+    table = ROOT / "data/tables/people.csv"
+    own = ("--schema", table.with_suffix(".toml"), "--epsilon", 1)
+    own += ("--ledger", "l.json", "--name", "p", "--limit", 3, 1e-5, "--out", "r.csv")
+    for words in (("dp-release", table, "--delta", 1e-6), ("dp-measure", table, "mean(income)", "--delta", 1e-6)):
+        result = cli(*words, *own)
+        assert result.err.splitlines()[-1] == "error: opendp is not installed; run pip install 'opendp>=0.16,<0.17'"
+        assert result.status == 2
+        assert not any(tmp_path.iterdir())

@@ -10,7 +10,7 @@ from thesis_cli.base.errors import InputError
 
 REQUIREMENTS = {
     "mbi": "'opendp[mbi]'",
-    "opendp": "'opendp[mbi]'",
+    "opendp": "'opendp>=0.16,<0.17'",
     "polars": "'opendp[mbi]'",
     "psycopg": "'psycopg[binary]'",
     "torch": "torch, or make install EXTRAS=dev,nn in a checkout",

@@ -23,6 +23,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.extras import extra
 
 Measurement = Any
 """A measurement of OpenDP."""
@@ -207,9 +208,13 @@ def choose(scores: Floats, sensitivity: float, epsilon: float) -> Choice:
 
 @cache
 def opendp() -> ModuleType:
-    """OpenDP, imported when first needed, because that takes seconds."""
-    import opendp.prelude as dp
+    """OpenDP, imported when first needed, because that takes seconds.
 
+    Raises
+    ------
+    InputError : it is not installed.
+    """
+    dp: ModuleType = extra("opendp.prelude")
     dp.enable_features("contrib")
     return dp
 
