@@ -2,6 +2,7 @@
 #   make test | test-nn | test-long | lint | reproduce-quick | reproduce-all | report     JOBS=2, UV=no and COMPILE=no are understood.
 #   make install EXTRAS=dev,nn    with PyTorch, to train the guide network; without it, tests of training are left out
 #   make test SEED=3    draws other examples than those that are always the same, and shuffles the order of the tests
+#   make wheelhouse; then, where there is no network, make install WHEELS=wheelhouse
 #   make reproduce-all ENGINE=slurm SLURM='--partition short --time 30 --array-limit 50'    see docs/cluster.md
 PYTHON ?= python3
 JOBS ?= $(shell $(PYTHON) -c 'import os; print(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())')
@@ -12,9 +13,9 @@ EXTRAS ?= dev
 COMMA := ,
 STAMP := .venv/installed-$(subst $(COMMA),-,$(EXTRAS))
 COMPILED := .venv/compiled
-INSTALL_ARGS := -c constraints.txt -e '.[$(EXTRAS)]'
+INSTALL_ARGS := $(if $(WHEELS),--no-index --find-links '$(WHEELS)') -c constraints.txt -e '.[$(EXTRAS)]'
 
-.PHONY: install test test-nn test-long lint docs reproduce-quick reproduce-all report tables cps1988 tasks pictures prior published models families silhouettes held-out weights other-weights bench peers constraints wheel axe clean
+.PHONY: install test test-nn test-long lint docs reproduce-quick reproduce-all report tables cps1988 tasks pictures prior published models families silhouettes held-out weights other-weights bench peers constraints wheel wheelhouse axe clean
 
 install: $(STAMP) $(if $(filter no,$(COMPILE)),,$(COMPILED))
 
@@ -177,6 +178,10 @@ axe: .venv/axe/package/axe.min.js
 	cd .venv/axe && npm pack --silent $(subst axe-core-,axe-core@,$(AXE))
 	echo "e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745  .venv/axe/$(AXE).tgz" | sha256sum --check --quiet
 	tar xzf .venv/axe/$(AXE).tgz -C .venv/axe --no-same-owner -m
+
+# All packages that `make install` needs, for machines of this kind that have no network.
+wheelhouse:
+	$(PYTHON) -m pip download -q -d wheelhouse -c constraints.txt hatchling editables '.[$(EXTRAS)]'
 
 wheel: install
 	$(BIN)/python -m build --wheel
