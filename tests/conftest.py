@@ -51,6 +51,7 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.enable()
         gc.freeze()
+        gc.set_threshold(20_000, 20, 20)  # few objects are in cycles
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -18,8 +18,11 @@ PATHS = Checkout(ROOT).files()
 RESULTS = ROOT / "results"
 
 SLOW = {
-    *("alternatives", "embeddings", "fig-2-3a", "fig-d-6", "fig-d-7", "guidance", "rates", "real-table"),
-    *("renyi-evaluation", "renyi-variance", "search-space", "table-5-1", "theorem-13"),
+    *("alternatives", "embeddings", "fig-2-3a", "fig-2-4", "fig-4-1", "fig-4-2", "fig-5-2", "fig-d-2", "fig-d-6"),
+    *("fig-d-7", "frechet-z-tail", "guidance", "hazan-bounds", "hazan-denoising", "hazan-inequalities"),
+    *("kernel-semantics", "lnz-rivals", "rates", "real-table", "renyi-evaluation", "renyi-variance", "search-space"),
+    *("sequential-sampler", "structured-chains", "structured-learning", "structured-perturb", "structured-schedule"),
+    *("table-5-1", "theorem-13"),
 }
 """Figures that take the longest to draw."""
 

@@ -111,7 +111,7 @@ def test_the_bound_of_a_sum_holds_in_closed_form(method):
     assert [step.after <= 20 < step.before for step in found.steps] == [True, True]
 
 
-@pytest.mark.parametrize("size", [511, 512, 513, 700, 1000, 1001])
+@pytest.mark.parametrize("size", [512, 513, *(pytest.param(n, marks=pytest.mark.long) for n in (511, 700, 1000)), 1001])
 def test_what_is_sampled_has_no_bound(size):
     """Up to 512 points, all combinations fit into the pool; from 1,001 on, no law has a closed form."""
     assert POOL == 512**2

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.structured.catalogue import space
-from thesis_cli.structured.noise import kind_of, noise_names, noise_on
+from thesis_cli.structured.catalogue import kind_of, noise_names, noise_on, space
 
 TREE = [-1, 0, 0, 1, 1]
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from thesis_cli.base.errors import InputError, ModelTooLarge
-from thesis_cli.structured.catalogue import space
-from thesis_cli.structured.noise import noise_names, noise_on
+from thesis_cli.structured.catalogue import noise_names, noise_on, space
 from thesis_cli.structured.perturb import full_rank_maxima, structured_bound, structured_maxima
 
 SPACES = [

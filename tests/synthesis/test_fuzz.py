@@ -274,7 +274,7 @@ def test_z3_that_is_stopped_claims_no_more(case: Case, looks: int, interrupted: 
     case.solve_partly(Smt(), looks, interrupted)
 
 
-@cases_of(4)
+@cases_of(2)
 @given(cases(), st.floats(0.01, 0.3))
 def test_what_is_claimed_when_the_time_is_up_is_true(case: Case, timeout: float) -> None:
     """By a real clock, which z3 has too."""

@@ -9,14 +9,14 @@ from thesis_cli.synthesis.training.corpora import held_out
 
 def test_the_table_agrees_with_a_smaller_corpus():
     shipped = np.array(prior.load().probabilities)
-    programs = 1500
+    programs = 600
     rows = [line.split(",") for line in prior.make(programs).splitlines()]
     assert rows[0] == ["attribute", "probability"]
     assert [row[0] for row in rows[1:]] == list(ATTRIBUTES)
     found = np.array([float(row[1]) for row in rows[1:]])
     error = np.sqrt(shipped * (1 - shipped) * (1 / programs + 1 / prior.PROGRAMS))
     assert (np.abs(found - shipped) < 5 * error + 1e-4).all()
-    assert prior.make(100) == prior.make(100)
+    assert prior.make(30) == prior.make(30)
 
 
 def test_the_table_counts_the_programs_that_use_each():

@@ -195,7 +195,7 @@ def _exact(model: StructuredModel) -> Estimate:
 
 def _perturb(job: _Job) -> _Found:
     """The upper and the lower bound, each with MAP calls of its own."""
-    from thesis_cli.structured.noise import noise_on
+    from thesis_cli.structured.catalogue import noise_on
     from thesis_cli.structured.perturb import Scale, structured_bound, structured_maxima
 
     check_rows("--samples", job.request.samples, job.model)

@@ -186,7 +186,7 @@ def _perturbed(
     model: StructuredModel, request: StructuredSampleRequest, seed: np.random.SeedSequence, progress: Progress
 ) -> _Drawn:
     """Maximisers under noise on variables."""
-    from thesis_cli.structured.noise import kind_of, noise_on
+    from thesis_cli.structured.catalogue import kind_of, noise_on
     from thesis_cli.structured.perturb import structured_maxima
 
     noise = noise_on(model.space, model.weights, request.noise)

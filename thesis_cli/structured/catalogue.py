@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError, ModelTooLarge
 from thesis_cli.structured.cycles import CycleSets, HamiltonianCycles
 from thesis_cli.structured.hypercube import Hypercube, PairHypercube
-from thesis_cli.structured.partitions import Partitions
-from thesis_cli.structured.permutations import OrderPermutations, PositionPermutations, RankPermutations
+from thesis_cli.structured.noise import (
+    Noise,
+    blocks,
+    each,
+    edge_bits,
+    item_positions,
+    order_positions,
+    ranks_positions,
+)
+from thesis_cli.structured.partitions import LARGEST_PARTITION, Partitions
+from thesis_cli.structured.permutations import (
+    LARGEST_ORDER,
+    OrderPermutations,
+    PositionPermutations,
+    RankPermutations,
+)
 from thesis_cli.structured.space import Space
 from thesis_cli.structured.subtrees import Subtrees
 
@@ -27,32 +42,54 @@ class SpaceEntry(NamedTuple):
     ----------
     make : the space of so many elements; None for subtrees, which need parents.
     dimension : number of its features, known before anything is allocated.
+    noises : noise on variables of its structures, by the variables; the first one gave the tightest
+        upper bounds in experiments, and at least one takes a space of any size.
     least : fewest elements.
     """
 
     make: Callable[[int], Space] | None
     dimension: Callable[[int], int]
+    noises: Mapping[str, NoiseEntry]
     least: int = 1
+
+
+class NoiseEntry(NamedTuple):
+    """Noise that a space can have, for a weight vector, up to some number of elements."""
+
+    make: Callable[[Space, Floats], Noise]
+    most: int = MOST_ELEMENTS
 
 
 def _pairs(elements: int) -> int:
     return elements * (elements - 1) // 2
 
 
+BITS = {"bits": NoiseEntry(each("bits", "each label", lambda space: space.elements))}
+NODES = {"nodes": NoiseEntry(each("nodes", "each node but the root", lambda space: space.elements, 1))}
+ORDERS = {
+    "positions": NoiseEntry(order_positions, LARGEST_ORDER),
+    "orders": NoiseEntry(each("orders", "the order of each pair of items", lambda space: space.dimension)),
+}
+PAIRS = {
+    "blocks": NoiseEntry(blocks, LARGEST_PARTITION),
+    "pairs": NoiseEntry(each("pairs", "each pair of elements", lambda space: space.dimension)),
+}
+EDGES = {"edges": NoiseEntry(edge_bits)}
+
 ENTRIES: dict[str, dict[str, SpaceEntry]] = {
     "hypercube": {
-        "linear": SpaceEntry(Hypercube, lambda d: d),
-        "pairs": SpaceEntry(PairHypercube, lambda d: d + _pairs(d)),
+        "linear": SpaceEntry(Hypercube, lambda d: d, BITS),
+        "pairs": SpaceEntry(PairHypercube, lambda d: d + _pairs(d), BITS),
     },
     "permutations": {
-        "positions": SpaceEntry(PositionPermutations, lambda d: d * d),
-        "ranks": SpaceEntry(RankPermutations, lambda d: d),
-        "orders": SpaceEntry(OrderPermutations, _pairs),
+        "positions": SpaceEntry(PositionPermutations, lambda d: d * d, {"positions": NoiseEntry(item_positions)}),
+        "ranks": SpaceEntry(RankPermutations, lambda d: d, {"positions": NoiseEntry(ranks_positions)}),
+        "orders": SpaceEntry(OrderPermutations, _pairs, ORDERS),
     },
-    "cycles": {"edges": SpaceEntry(HamiltonianCycles, _pairs, least=3)},
-    "cycle-sets": {"edges": SpaceEntry(CycleSets, _pairs, least=3)},
-    "subtrees": {"nodes": SpaceEntry(None, lambda d: d)},
-    "partitions": {"pairs": SpaceEntry(Partitions, _pairs)},
+    "cycles": {"edges": SpaceEntry(HamiltonianCycles, _pairs, EDGES, least=3)},
+    "cycle-sets": {"edges": SpaceEntry(CycleSets, _pairs, EDGES, least=3)},
+    "subtrees": {"nodes": SpaceEntry(None, lambda d: d, NODES)},
+    "partitions": {"pairs": SpaceEntry(Partitions, _pairs, PAIRS)},
 }
 """Spaces by name and features; the features named first are the default."""
 
@@ -103,6 +140,39 @@ def space(name: str, elements: int, features: str | None = None, parents: Sequen
     if parents is not None:
         raise InputError(f"{name} has no parents", "leave them out")
     return entry.make(elements)
+
+
+def noise_names(space: Space) -> list[str]:
+    """The variables that can have noise; the first gave the tightest upper bounds in experiments."""
+    return [name for name, entry in _noises(space).items() if space.elements <= entry.most]
+
+
+def noise_on(space: Space, weights: Floats, name: str | None = None) -> Noise:
+    """Noise on the variables of a space. Raises InputError if the space has no such variables, or
+    too many.
+
+    Parameters
+    ----------
+    space : the space.
+    weights : one weight vector, shape (dimension,).
+    name : one of `noise_names(space)`; the first of them by default.
+    """
+    known = noise_names(space)
+    name = name or known[0]
+    if name not in known:
+        problem = f"{space.name} of {space.elements} elements has no noise on {name!r}"
+        raise InputError(problem, f"must be one of: {', '.join(known)}")
+    return _noises(space)[name].make(space, weights)
+
+
+def kind_of(space: Space) -> str:
+    """Name of the features of a space in the catalogue."""
+    kinds = ENTRIES[space.name]
+    return next(kind for kind, entry in kinds.items() if entry.make in (None, type(space)))
+
+
+def _noises(space: Space) -> Mapping[str, NoiseEntry]:
+    return ENTRIES[space.name][kind_of(space)].noises
 
 
 def _entries(name: str) -> dict[str, SpaceEntry]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -119,7 +119,7 @@ class CycleSets(LatticeSpace):
     elements : number of vertices d, at least 3.
     """
 
-    name = "cycle-sets"
+    name, word, in_order = "cycle-sets", "vertex", True
     every_vertex = False
     paths = 2  # the directions of a cycle
 
@@ -130,6 +130,9 @@ class CycleSets(LatticeSpace):
 
     def size(self) -> int:
         return sum(self._sizes().values())
+
+    def text(self, structure: Ints, names: Sequence[str]) -> str:
+        return " - ".join(names[k] for k in structure.tolist() if k >= 0)
 
     def sample(self, count: int, rng: np.random.Generator) -> Ints:
         """Uniform cycles: first their number of vertices, then the vertices in random order."""

@@ -34,7 +34,7 @@ class Hypercube(Space):
     elements : number of labels d.
     """
 
-    name = "hypercube"
+    name, word = "hypercube", "label"
 
     def __init__(self, elements: int) -> None:
         self.elements = self.width = self.dimension = elements
@@ -81,6 +81,8 @@ class PairHypercube(Hypercube):
     ----------
     elements : number of labels d.
     """
+
+    diagonal = True
 
     def __init__(self, elements: int) -> None:
         super().__init__(elements)

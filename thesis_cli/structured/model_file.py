@@ -19,23 +19,13 @@ from thesis_cli.base.wording import counted, nearest
 from thesis_cli.models.target_objects import LARGEST
 from thesis_cli.models.tokens import decode, is_number, read_whole, unreadable
 from thesis_cli.structured import catalogue
-from thesis_cli.structured.noise import kind_of
+from thesis_cli.structured.catalogue import kind_of
 from thesis_cli.structured.space import Space
 
 MAX_BYTES = 2**26
 """Size of the largest file that is read."""
 
 KEYS = ("space", "features", "elements", "names", "parents", "weights")
-
-WORDS = {
-    "hypercube": "label",
-    "permutations": "item",
-    "cycles": "vertex",
-    "cycle-sets": "vertex",
-    "subtrees": "node",
-    "partitions": "element",
-}
-"""What the elements of a space are."""
 
 
 @dataclass(frozen=True)
@@ -73,23 +63,13 @@ class StructuredModel:
 
     def columns(self) -> list[str]:
         """Names for the columns of a table of structures."""
-        if self.space.name in ("cycles", "cycle-sets"):  # a row lists vertices in their order
+        if self.space.in_order:
             return [f"at_{place}" for place in range(self.space.width)]
-        return list(self.names) or [f"{WORDS[self.space.name]}_{k}" for k in range(self.space.width)]
+        return list(self.names) or [f"{self.space.word}_{k}" for k in range(self.space.width)]
 
     def text(self, structure: Ints) -> str:
         """A structure in words, such as `{a, c}` or `b > a > c`, of the elements' names."""
-        names = self.names or tuple(str(k) for k in range(self.space.elements))
-        row = structure.tolist()
-        match self.space.name:
-            case "permutations":
-                return " > ".join(names[k] for k in np.argsort(structure))
-            case "cycles" | "cycle-sets":
-                return " - ".join(names[k] for k in row if k >= 0)
-            case "partitions":
-                blocks = (", ".join(n for n, b in zip(names, row, strict=True) if b == k) for k in range(max(row) + 1))
-                return " ".join(f"{{{block}}}" for block in blocks)
-        return "{" + ", ".join(name for name, bit in zip(names, row, strict=True) if bit) + "}"
+        return self.space.text(structure, self.names or tuple(str(k) for k in range(self.space.elements)))
 
 
 def load(path: str | Path) -> StructuredModel:
@@ -173,7 +153,7 @@ def weights_of(rows: Sequence[Sequence[float]], space: Space) -> Floats:
         form = f"or a table of {d} x {d}" if square else f"for the features {kind_of(space)}"
         shape = counted(table.size, "number") if 1 in table.shape else f"{table.shape[0]} x {table.shape[1]} numbers"
         raise InputError(f"the weights are {shape}", f"give {counted(space.dimension, 'number')} {form}")
-    return table.ravel() if kind_of(space) == "positions" else _of_pairs(table, space.name == "hypercube")
+    return table.ravel() if kind_of(space) == "positions" else _of_pairs(table, space.diagonal)
 
 
 def _square(space: Space) -> bool:
@@ -272,8 +252,7 @@ def _text(key: str, given: Any) -> str:
 
 
 def _word(space: Space) -> str:
-    word = WORDS[space.name]
-    return word if space.elements == 1 else {"vertex": "vertices"}.get(word, f"{word}s")
+    return space.word if space.elements == 1 else {"vertex": "vertices"}.get(space.word, f"{space.word}s")
 
 
 def _one_each(space: Space) -> str:

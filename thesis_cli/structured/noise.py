@@ -14,14 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.base.errors import InputError
-from thesis_cli.structured.catalogue import ENTRIES
-from thesis_cli.structured.catalogue import space as space_named
 from thesis_cli.structured.lattice import Lattice
 from thesis_cli.structured.pairs import as_matrices, inner_sums, pair_table, subset_sums
-from thesis_cli.structured.partitions import LARGEST_PARTITION, block_lattice
+from thesis_cli.structured.partitions import block_lattice
 from thesis_cli.structured.partitions import canonical as labelled
-from thesis_cli.structured.permutations import LARGEST_ORDER, added, orders
+from thesis_cli.structured.permutations import PositionPermutations, added, orders
 from thesis_cli.structured.space import Maxima, Space
 
 Shift = Callable[[Floats], tuple[Floats, Floats]]
@@ -52,39 +49,6 @@ class Noise:
     batch: int = 128
 
 
-def noise_names(space: Space) -> list[str]:
-    """The variables that can have noise; the first gave the tightest upper bounds in experiments."""
-    return [name for name, (fits, _) in _kinds(space).items() if fits(space)]
-
-
-def noise_on(space: Space, weights: Floats, name: str | None = None) -> Noise:
-    """Noise on the variables of a space. Raises InputError if the space has no such variables, or
-    too many.
-
-    Parameters
-    ----------
-    space : the space.
-    weights : one weight vector, shape (dimension,).
-    name : one of `noise_names(space)`; the first of them by default.
-    """
-    known = noise_names(space)
-    name = name or known[0]
-    if name not in known:
-        problem = f"{space.name} of {space.elements} elements has no noise on {name!r}"
-        raise InputError(problem, f"must be one of: {', '.join(known)}")
-    return _kinds(space)[name][1](space, weights)
-
-
-def kind_of(space: Space) -> str:
-    """Name of the features of a space in the catalogue."""
-    kinds = ENTRIES[space.name]
-    return next(kind for kind, entry in kinds.items() if entry.make in (None, type(space)))
-
-
-def _kinds(space: Space) -> dict[str, _Kind]:
-    return _KINDS[space.name, kind_of(space) if space.name == "permutations" else ""]
-
-
 # Noise that is added to weights
 
 
@@ -109,19 +73,19 @@ def _bits(space: Space, weights: Floats, name: str, variables: str, at: Ints) ->
     return Noise(name, variables, len(at), 2 * len(at), _in_weights(space, weights, shift))
 
 
-def _each(name: str, variables: str, count: Callable[[Space], int], first: int = 0) -> Callable[[Space, Floats], Noise]:
+def each(name: str, variables: str, count: Callable[[Space], int], first: int = 0) -> Callable[[Space, Floats], Noise]:
     """Noise on each feature from the first one on."""
     return lambda space, weights: _bits(space, weights, name, variables, np.arange(first, count(space)))
 
 
-def _edge_bits(space: Space, weights: Floats) -> Noise:
+def edge_bits(space: Space, weights: Floats) -> Noise:
     """Edges of the last vertex follow from the others: they close the path that those leave."""
     d = space.elements
     at = pair_table(d)[np.triu_indices(d - 1, 1)]
     return _bits(space, weights, "edges", "each edge but those of the last vertex", at)
 
 
-def _item_positions(space: Space, weights: Floats) -> Noise:
+def item_positions(space: Space, weights: Floats) -> Noise:
     """The position of the last item follows from the others."""
     d = space.elements
 
@@ -137,17 +101,17 @@ def _item_positions(space: Space, weights: Floats) -> Noise:
 _POSITIONS = "the position of each item but the last"
 
 
-def _ranks_positions(space: Space, weights: Floats) -> Noise:
+def ranks_positions(space: Space, weights: Floats) -> Noise:
     """A score per item, written as what each position of it adds."""
     d = space.elements
     places = space.features(np.stack([np.roll(np.arange(d), k) for k in range(d)]))
     table = np.empty((d, d))
     for k in range(d):
         table[np.arange(d), np.roll(np.arange(d), k)] = weights * places[k]
-    return _item_positions(space_named("permutations", d, "positions"), table.ravel())
+    return item_positions(PositionPermutations(d), table.ravel())
 
 
-def _order_positions(space: Space, weights: Floats) -> Noise:
+def order_positions(space: Space, weights: Floats) -> Noise:
     """Items are placed one after the other, so that a label of the lattice knows the position."""
     d, lattice = space.elements, orders(space.elements)
     before = np.triu(as_matrices(weights[np.newaxis], d)[0], 1)
@@ -164,7 +128,7 @@ def _order_positions(space: Space, weights: Floats) -> Noise:
     return Noise("positions", _POSITIONS, d - 1, d * (d - 1), maximise, _batch(lattice))
 
 
-def _blocks(space: Space, weights: Floats) -> Noise:
+def blocks(space: Space, weights: Floats) -> Noise:
     """The least element of each element's block; that of element 0 is known."""
     d, lattice = space.elements, block_lattice(space.elements)
     pairs = inner_sums(as_matrices(weights[np.newaxis], d))[0]
@@ -192,29 +156,3 @@ def _blocks(space: Space, weights: Floats) -> Noise:
 def _batch(lattice: Lattice) -> int:
     """Problems whose arrays take some tens of MiB."""
     return int(np.clip(2**21 // max(lattice.nodes, lattice.labels, lattice.largest), 1, 128))
-
-
-_Kind = tuple[Callable[[Space], bool], Callable[[Space, Floats], Noise]]
-"""Whether a space is small enough for it, and the noise."""
-
-
-def _always(space: Space) -> bool:
-    return True
-
-
-_KINDS: dict[tuple[str, str], dict[str, _Kind]] = {
-    ("hypercube", ""): {"bits": (_always, _each("bits", "each label", lambda space: space.elements))},
-    ("permutations", "positions"): {"positions": (_always, _item_positions)},
-    ("permutations", "ranks"): {"positions": (_always, _ranks_positions)},
-    ("permutations", "orders"): {
-        "positions": (lambda space: space.elements <= LARGEST_ORDER, _order_positions),
-        "orders": (_always, _each("orders", "the order of each pair of items", lambda space: space.dimension)),
-    },
-    ("cycles", ""): {"edges": (_always, _edge_bits)},
-    ("cycle-sets", ""): {"edges": (_always, _edge_bits)},
-    ("subtrees", ""): {"nodes": (_always, _each("nodes", "each node but the root", lambda space: space.elements, 1))},
-    ("partitions", ""): {
-        "blocks": (lambda space: space.elements <= LARGEST_PARTITION, _blocks),
-        "pairs": (_always, _each("pairs", "each pair of elements", lambda space: space.dimension)),
-    },
-}

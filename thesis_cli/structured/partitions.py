@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -74,6 +74,11 @@ class Partitions(LatticeSpace):
 
     def size(self) -> int:
         return _completions(self.elements)[0]
+
+    def text(self, structure: Ints, names: Sequence[str]) -> str:
+        row = structure.tolist()
+        blocks = (", ".join(n for n, b in zip(names, row, strict=True) if b == k) for k in range(max(row) + 1))
+        return " ".join(f"{{{block}}}" for block in blocks)
 
     def sample(self, count: int, rng: np.random.Generator) -> Ints:
         """Uniform partitions: each element joins a block, or founds one, in proportion to the number

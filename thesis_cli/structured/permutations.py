@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -35,7 +35,7 @@ class Permutations(LatticeSpace):
     elements : number of items d.
     """
 
-    name = "permutations"
+    name, word = "permutations", "item"
     largest = LARGEST_PERMANENT
 
     def __init__(self, elements: int) -> None:
@@ -43,6 +43,9 @@ class Permutations(LatticeSpace):
 
     def size(self) -> int:
         return math.factorial(self.elements)
+
+    def text(self, structure: Ints, names: Sequence[str]) -> str:
+        return " > ".join(names[k] for k in np.argsort(structure))
 
     def sample(self, count: int, rng: np.random.Generator) -> Ints:
         return np.asarray(rng.permuted(np.tile(np.arange(self.elements), (count, 1)), axis=1))

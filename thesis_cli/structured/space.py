@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import logsumexp
@@ -40,6 +41,9 @@ class Space(ABC):
     Attributes
     ----------
     name : name in files and options.
+    word : what an element is.
+    in_order : whether a row lists elements in an order, and not something of each element.
+    diagonal : whether a square table of weights has weights of single elements on its diagonal.
     elements : number of labels, items, vertices or nodes.
     width : length of a row.
     dimension : number of features.
@@ -47,6 +51,9 @@ class Space(ABC):
     """
 
     name: str
+    word: ClassVar[str] = "element"
+    in_order: ClassVar[bool] = False
+    diagonal: ClassVar[bool] = False
     elements: int
     width: int
     dimension: int
@@ -71,6 +78,10 @@ class Space(ABC):
     @abstractmethod
     def blocks(self, rows: int = 2**14) -> Iterator[Ints]:
         """All structures, each once, in blocks of at most so many rows."""
+
+    def text(self, structure: Ints, names: Sequence[str]) -> str:
+        """A structure in words, such as `{a, c}`, of the elements' names."""
+        return "{" + ", ".join(name for name, bit in zip(names, structure.tolist(), strict=True) if bit) + "}"
 
     def scores(self, structures: Ints, weights: Floats) -> Floats:
         """Log-potentials <phi(y), w> of structures under one weight vector, shape (count,)."""

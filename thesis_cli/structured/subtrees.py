@@ -26,7 +26,7 @@ class Subtrees(Space):
     parents : parent of each node, -1 for node 0, the root.
     """
 
-    name = "subtrees"
+    name, word = "subtrees", "node"
 
     def __init__(self, parents: Sequence[int]) -> None:
         self.parents = np.array(parents, dtype=np.int64)

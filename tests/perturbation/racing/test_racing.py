@@ -203,7 +203,7 @@ def test_a_mapped_file_is_read_in_place(tmp_path, kind):
     path = tmp_path / "terms.npy"
     np.save(path, np.asarray(noisy(4, 500, 0.01).values, dtype=kind))
     matrix = load_factor_matrix(path)
-    copied, mapped = (race(matrix, 60, 0.1, SEED(11), memory=memory) for memory in (10**6, 0))
+    copied, mapped = (race(matrix, 15, 0.1, SEED(11), memory=memory) for memory in (10**6, 0))
     np.testing.assert_array_equal(copied.values, mapped.values)
     np.testing.assert_array_equal(copied.evaluations, mapped.evaluations)
 

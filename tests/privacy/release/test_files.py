@@ -31,7 +31,7 @@ def write(release, path, weighted):
     return path
 
 
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(10))
 @given(schema=schemas(), seed=st.integers(0, 99), weighted=st.booleans(), by_record=st.booleans())
 def test_what_is_written_is_read(tmp_path_factory, schema, seed, weighted, by_record):
     if "weight" in schema.names:

@@ -28,13 +28,14 @@ OTHER = Semantics("floor", -40, 60, 7)
 @pytest.mark.parametrize(
     ("length", "semantics"),
     [
-        *((length, DEFAULT) for length in (1, 2, 4, 10)),
-        *((length, OTHER) for length in (2, 5)),
-        *(pytest.param(*case, marks=pytest.mark.long) for case in [(3, DEFAULT), (5, DEFAULT), (3, OTHER), (4, OTHER)]),
+        *((length, DEFAULT) for length in (1, 2, 10)),
+        (5, OTHER),
+        *(pytest.param(n, DEFAULT, marks=pytest.mark.long) for n in (3, 4, 5)),
+        *(pytest.param(n, OTHER, marks=pytest.mark.long) for n in (2, 3, 4)),
     ],
 )
 def test_examples_are_right_and_tell_something(length, semantics):
-    count = 30 if length == 1 else 80
+    count = 30
     made = make_corpus(CorpusPlan(length, count, examples=4, semantics=semantics), rng(length))
     assert len(made) == count
     assert set(made.lengths.tolist()) == {length}
@@ -70,7 +71,7 @@ def test_degenerate_tasks_can_be_refused():
 
 
 def test_large_and_small_numbers_and_long_and_short_lists_occur():
-    made = make_corpus(CorpusPlan(3, 500), rng())
+    made = make_corpus(CorpusPlan(3, 250), rng())
     lists = made.inputs[(made.types[:, 0] == TYPES.index(LIST))][:, :, 0]
     sizes = np.count_nonzero(lists > -300, axis=-1)
     assert set(np.unique(sizes)) == set(range(1, 21))
@@ -168,13 +169,13 @@ def swap(line):
 
 
 def test_random_tasks_are_tasks_of_distinct_programs():
-    tasks = random_tasks(5, 25, rng())
-    assert len({labelled.program for labelled in tasks}) == 25
-    assert [labelled.task.name for labelled in tasks] == [f"random-{i}" for i in range(1, 26)]
+    tasks = random_tasks(5, 12, rng())
+    assert len({labelled.program for labelled in tasks}) == 12
+    assert [labelled.task.name for labelled in tasks] == [f"random-{i}" for i in range(1, 13)]
     assert all(check(labelled.program, labelled.task) for labelled in tasks)
     assert len({labelled.program.inputs for labelled in tasks}) > 3
-    assert random_tasks(5, 25, rng()) == tasks
-    strict = random_tasks(3, 25, rng(), examples=3, distinct=3, empty=0)
+    assert random_tasks(5, 12, rng()) == tasks
+    strict = random_tasks(3, 12, rng(), examples=3, distinct=3, empty=0)
     assert all(len({example.output for example in labelled.task.examples} - {()}) == 3 for labelled in strict)
 
 

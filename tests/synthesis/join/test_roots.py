@@ -119,7 +119,7 @@ EMPTY = Task("empty", (Example((-3, (-2, -6), (1, -8)), ()), Example((-5, (7, 6)
 """TAKE of all but the last 3 or 5 items gives the outputs, even of lists that are shorter."""
 
 
-@cases_of(6)
+@cases_of(3)
 @example((EMPTY, Semantics("floor", -256, 255)))
 @given(tasks())
 def test_all_pairs_below_a_root_are_found(drawn: tuple[Task, Semantics]) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
+from thesis_cli.structured.catalogue import noise_names, noise_on
 from thesis_cli.structured.meta import Coupled, Direct, Sampler, Truncated
-from thesis_cli.structured.noise import noise_names, noise_on
 from thesis_cli.structured.perturb import Scale, full_rank_maxima, structured_bound, structured_maxima
 from thesis_cli.structured.ranges import map_range
 from thesis_cli.structured.space import Space

@@ -217,6 +217,12 @@ def _sort(id, values, sizes, x, y, out, floor):
     return True
 
 
+@inlined
+def _python(id, values, sizes, x, y, out, floor):
+    """An operation without a kernel here, which Python computes."""
+    return False
+
+
 KERNELS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("head", "last", "access"), (_item,)),
     **dict.fromkeys(("take", "drop"), (_part,)),
@@ -233,9 +239,10 @@ KERNELS: dict[str, tuple[Any, ...]] = {
 for _name, _function in {"plus": _plus, "minus": _minus, "times": _times, "min": _min, "max": _max}.items():
     KERNELS[f"zipwith {_name}"] = _zip, _function
     KERNELS[f"scanl1 {_name}"] = _scan, _function
-check_rules("exact kernels", (o.rule(o.function.kernel) for o in OPERATIONS), KERNELS)
+_names = [o.rule(o.function.kernel) for o in OPERATIONS]
+check_rules("exact kernels", KERNELS.keys() & _names, KERNELS)
 
-_calls = [KERNELS[o.rule(o.function.kernel)] for o in OPERATIONS]
+_calls = [KERNELS.get(name, (_python,)) for name in _names]
 _apply: Any = helper()(by_operation("_apply", "values, sizes, x, y, out, floor", _calls, globals()))
 
 
