@@ -70,6 +70,7 @@ OWN = {
     "reproduce": _own("experiments", "reproduce", "Run experiments, draw their figures and check the claims."),
     "plot": _own("plot", "plot", "Draw figures of experiments and of your own runs from their CSV files alone."),
     "claims": _own("experiments", "claims", "Compare the statements of the sources with the results."),
+    "verify": _own("verify", "verify", "Compute random tasks of the committed results again, and compare."),
     "report": _own("report", "report", "Write one page of HTML with every figure, claim and verdict."),
     "compile": Own(
         "thesis_cli.cli.compile", "", "Compile the code of all commands, so that none compiles at its first use."

@@ -1,0 +1,68 @@
+import json
+
+import pytest
+
+from tests.reproduction.commands.test_experiments import SOURCE
+from tests.reproduction.commands.test_experiments import toy as toy
+from thesis_cli.reproduction.publication import with_digest
+
+
+@pytest.fixture
+def stands(cli, toy):
+    """The folder of a toy experiment's results."""
+    assert cli("reproduce", "--jobs", 1).status == 0
+    return toy / "results/quick"
+
+
+def tampered(folder, digest):
+    """Change the last cell of the table, and the digest in its record, too, if asked for."""
+    table = folder / "toy.csv"
+    table.write_text(f"{table.read_text().rpartition(',')[0]},0.125\n")
+    if digest:
+        record = table.with_suffix(".json")
+        record.write_text(json.dumps(with_digest(json.loads(record.read_text()), table.read_bytes())))
+
+
+def test_all_tasks_give_their_rows_again(cli, stands):
+    result = cli("verify", "--preset", "quick", "--count", 100, "--json")
+    assert result.status == 0
+    found = json.loads(result.out)
+    assert (found["tables"], found["changed"]) == (1, {})
+    tasks = sorted((check["place"], check["row"], check["verdict"]) for check in found["checks"])
+    rows = [row for _, row, _ in tasks]
+    assert [place for place, _, _ in tasks] == [0, 1, 2, 3]
+    assert rows == sorted(set(rows))
+    assert {verdict for _, _, verdict in tasks} == {"identical"}
+    few = [cli("verify", "--preset", "quick", "--count", 2, "--seed", seed).out for seed in (1, 1, 2)]
+    assert few[0] == few[1] != few[2]
+    assert "2 of 2 tasks of 1 experiment gave their rows again (seed 1)" in few[0]
+    assert "tasks  " not in cli("verify", "--preset", "quick", "--count", 0).out
+
+
+def test_a_table_that_was_changed_is_found_by_its_digest(cli, stands):
+    tampered(stands, digest=False)
+    result = cli("verify", "--preset", "quick")
+    assert result.status == 1
+    assert result.err == "error: toy: the table was changed after its record was written\n"
+    assert "0 of 1 are what their records describe" in result.out
+
+
+def test_a_number_that_was_changed_with_its_digest_is_found_by_its_task(cli, stands):
+    tampered(stands, digest=True)
+    result = cli("verify", "--preset", "quick", "--count", 100)
+    assert result.status == 1
+    assert "error: toy, task 3: rows from " in result.err
+    assert "differs in 1 cell" in result.err
+    assert "0.125, now " in result.err
+    assert "3 of 4 tasks of 1 experiment gave their rows again" in result.out
+
+
+def test_without_results_or_with_those_of_another_version(cli, toy, stands):
+    assert "there are no results of preset paper" in cli("verify").err
+    from thesis_cli.reproduction import registry
+
+    (toy / "experiments/toy.py").write_text(SOURCE.replace("version=1", "version=2"))
+    registry.load.cache_clear()
+    assert "of another version or other settings" in cli("verify", "--preset", "quick").err
+    (stands / "toy.json").write_text("{}")
+    assert "lacks fields of a record" in cli("verify", "--preset", "quick").err
