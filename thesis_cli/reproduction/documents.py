@@ -7,6 +7,7 @@ types of the Python functions.
 from __future__ import annotations
 
 import csv
+import inspect
 import json
 import math
 import sys
@@ -24,6 +25,14 @@ from thesis_cli.reproduction.registry import Checkout, load
 ROOT = Path(__file__).resolve().parents[2]
 BEGIN, END = "<!-- options: {} -->", "<!-- end of options -->"
 COSTS, END_OF_COSTS = "<!-- costs -->", "<!-- end of costs -->"
+CLASSES = (
+    "thesis_cli.models.factor_graph.FactorGraph",
+    "thesis_cli.models.factor_graph.Factor",
+    "thesis_cli.perturbation.estimate.Estimate",
+    "thesis_cli.base.errors.InputError",
+    "thesis_cli.base.errors.WorkFailed",
+)
+"""Classes that functions take, return or raise, in the reference of the site."""
 
 
 def pages(docs: Path) -> dict[Path, str]:
@@ -114,6 +123,27 @@ def hint_text(hint: Any) -> str:
         return f"Literal[{', '.join(map(repr, inner))}]"
     name = "None" if hint is NoneType else (origin or hint).__name__
     return f"{name}[{', '.join(map(hint_text, inner))}]" if inner else name
+
+
+def python_page() -> str:
+    """The reference of the Python functions for the site, where mkdocstrings documents the classes."""
+    commands: dict[str, tuple[str, Definition]] = {
+        entry.function: (entry.shell, command_named(entry.shell)) for entry in entries().values()
+    }
+    commands |= {own.function: (name, own.command(name)) for name, own in OWN.items() if own.function}
+    parts = [
+        "# Python functions",
+        "Look up the arguments of a function and what it returns; [Python](python.md) introduces them.",
+    ]
+    for function, (shell, command) in commands.items():
+        rows = ["| argument | type | what it is |", "| --- | --- | --- |"]
+        for field in command.fields.values():
+            cells = (f"`{field.name}`", f"`{hint_text(field.annotation)}`", field.about.help + _default(field))
+            rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+        purpose = (inspect.getdoc(command.request) or "").partition("\n\n")[0]
+        parts += [f"## tc.{function}", f"{purpose} In the shell: `thesis-cli {shell}`.", "\n".join(rows)]
+        parts.append(f"::: {command.result.__module__}.{command.result.__name__}")
+    return "\n\n".join([*parts, "## Classes", *(f"::: {name}" for name in CLASSES)]) + "\n"
 
 
 def paragraph(checkout: Checkout) -> str:
