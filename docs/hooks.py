@@ -14,6 +14,8 @@ from thesis_cli.reproduction.documents import python_page
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {name: name.lower() for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")}
 """Documents at the top of the checkout that are pages of the site."""
+BOOST = {"how-to.md": 4, "errata.md": 0.5, "coverage.md": 0.5}
+"""Weights of pages in the search: long lists have every word, and answers to tasks come first."""
 CODE = re.compile(r"`[^`\n]*`")
 LINK = re.compile(r"(\]\()([^)#:\s]+)(#[^)\s]*)?(?=\))")
 
@@ -34,6 +36,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Send links that leave docs/ to the copies in the site, and write `|` in tables as this Markdown wants it."""
+    page.meta["search"] = {"boost": BOOST.get(page.file.src_uri, 1)}
     own = page.file.generated_by is None
     lines = (relinked(markdown, ROOT / "docs") if own else markdown).splitlines(keepends=True)
     return "".join(CODE.sub(lambda code: code[0].replace("\\|", "|"), x) if x.startswith("|") else x for x in lines)
