@@ -81,7 +81,7 @@ docs: install
 # All documents as one site, which opens without a server. A dead link, or a page that is not in mkdocs.yml, is an error.
 site:
 	$(MAKE) install EXTRAS=dev,docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 	@echo "open site/index.html"
 
 reproduce-quick: install

@@ -18,7 +18,7 @@ LINK = re.compile(r'(?:href|src)="([^"#?:]+)["#?]')
 def site(tmp_path_factory) -> Path:
     """The site as `make site` builds it: strictly."""
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(folder)]
+    command = [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(folder)]
     built = subprocess.run(
         command, cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True
     )
