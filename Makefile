@@ -1,5 +1,6 @@
 # Everything runs from .venv, which `make install` builds (again only when the pins change).
 #   make test | test-nn | test-long | lint | reproduce-quick | reproduce-all | report     JOBS=2, UV=no and COMPILE=no are understood.
+#   make site    the documents as a site that reads without a server, in site/
 #   make install EXTRAS=dev,nn    with PyTorch, to train the guide network; without it, tests of training are left out
 #   make test SEED=3    draws other examples than those that are always the same, and shuffles the order of the tests
 #   make wheelhouse; then, where there is no network, make install WHEELS=wheelhouse
@@ -15,7 +16,7 @@ STAMP := .venv/installed-$(subst $(COMMA),-,$(EXTRAS))
 COMPILED := .venv/compiled
 INSTALL_ARGS := $(if $(WHEELS),--no-index --find-links '$(WHEELS)') -c constraints.txt -e '.[$(EXTRAS)]'
 
-.PHONY: install test test-nn test-long lint docs reproduce-quick reproduce-all report tables cps1988 tasks pictures prior published models families silhouettes held-out weights other-weights bench peers constraints wheel wheelhouse axe clean
+.PHONY: install test test-nn test-site test-long lint docs site reproduce-quick reproduce-all report tables cps1988 tasks pictures prior published models families silhouettes held-out weights other-weights bench peers constraints wheel wheelhouse axe clean
 
 install: $(STAMP) $(if $(filter no,$(COMPILE)),,$(COMPILED))
 
@@ -56,6 +57,11 @@ test-nn:
 	$(MAKE) install EXTRAS=dev,nn
 	$(PYTEST) -m torch
 
+# The tests of the site, in chromium; the others leave them out where mkdocs is not installed.
+test-site:
+	$(MAKE) install EXTRAS=dev,docs
+	$(PYTEST) -n 0 -m site
+
 # All cases, also those that take longer (fuzzed files, comparisons with other readers, Slurm at
 # length), and many more examples of each property: an hour and more.
 test-long: install
@@ -72,6 +78,12 @@ lint: install
 docs: install
 	$(BIN)/python -m thesis_cli.reproduction.documents
 	$(BIN)/python -m thesis_cli.reproduction.coverage
+
+# All documents as one site, which opens without a server. A dead link, or a page that is not in mkdocs.yml, is an error.
+site:
+	$(MAKE) install EXTRAS=dev,docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+	@echo "open site/index.html"
 
 reproduce-quick: install
 	$(BIN)/thesis-cli reproduce --preset quick --jobs $(JOBS)
@@ -187,4 +199,4 @@ wheel: install
 	$(BIN)/python -m build --wheel
 
 clean:
-	rm -rf .venv build dist results/.store results/quick results/runs
+	rm -rf .venv build dist site wheelhouse results/.store results/quick results/runs

@@ -55,9 +55,11 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """A test of training is left out where PyTorch is not installed."""
+    """A test of training is left out where PyTorch is not installed, one of the site where mkdocs is not."""
     if item.get_closest_marker("torch") and not find_spec("torch"):
         pytest.skip("PyTorch is not installed: make install EXTRAS=dev,nn")
+    if item.get_closest_marker("site") and not find_spec("mkdocs"):
+        pytest.skip("mkdocs is not installed: make test-site installs it")
 
 
 @pytest.fixture(scope="session", autouse=True)

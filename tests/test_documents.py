@@ -39,6 +39,13 @@ def test_links_lead_somewhere(document):
         assert (document.parent / target).exists(), target
 
 
+def test_every_page_is_in_the_navigation_of_the_site():
+    listed = re.findall(r"([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert len(listed) == len(set(listed))
+    generated = {"python-functions.md", "contributing.md", "security.md", "changelog.md"}
+    assert set(listed) == {path.name for path in (ROOT / "docs").glob("*.md")} | generated
+
+
 def blocks(document: Path, *kinds: str) -> list[tuple[str, str]]:
     """The blocks of these kinds, each with its kind."""
     found = re.findall(r"^```(\w+)\n(.*?)^```", document.read_text(), re.DOTALL | re.MULTILINE)
@@ -111,7 +118,12 @@ ONLY_PARSED = {
 """Parts of commands in blocks `sh` and `text` that no test runs, with what they need."""
 
 PAGES = [d for d in DOCUMENTS if any(commands(text) for _, text in blocks(d, "sh", "text"))]
-LONG = {"denoise.md"}  # several networks learn to denoise
+LONG = {
+    "denoise.md": "several networks learn to denoise",
+    "how-to.md": "private releases and their intervals",
+    "start.md": "the same",
+}
+"""Pages whose steps take seconds; their examples in `console` and Python always run."""
 
 
 @pytest.mark.parametrize(

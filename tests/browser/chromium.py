@@ -65,3 +65,12 @@ class Browser:
     def press(self, *keys: str) -> None:
         """Type keys into what has the focus."""
         self.driver.switch_to.active_element.send_keys(*keys)
+
+    def violations(self, axe: str) -> list[tuple[str, str, str]]:
+        """What the script of axe-core finds that is serious or critical: its rule, its impact, an element."""
+        self.run(axe)
+        found = self.driver.execute_async_script(
+            "const done = arguments[0]; axe.run({ resultTypes: ['violations'] }).then((all) => done(all.violations))"
+        )
+        told = [(each["id"], each["impact"], each["nodes"][0]["html"][:120]) for each in found]
+        return [each for each in told if each[1] in ("serious", "critical")]

@@ -7,23 +7,30 @@ types of the Python functions.
 from __future__ import annotations
 
 import csv
+import inspect
 import json
 import math
+import re
 import sys
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
+from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.base.files import write_atomic
 from thesis_cli.commands.core.command import Command, Definition, command_named, default_text
 from thesis_cli.commands.core.fields import OptionField
 from thesis_cli.commands.core.registry import entries
+from thesis_cli.models.factor_graph import Factor, FactorGraph
+from thesis_cli.perturbation.estimate import Estimate
 from thesis_cli.reproduction.commands import OWN
 from thesis_cli.reproduction.registry import Checkout, load
 
 ROOT = Path(__file__).resolve().parents[2]
 BEGIN, END = "<!-- options: {} -->", "<!-- end of options -->"
 COSTS, END_OF_COSTS = "<!-- costs -->", "<!-- end of costs -->"
+CLASSES = (FactorGraph, Factor, Estimate, InputError, WorkFailed)
+"""Classes that functions take, return or raise, in the reference of the site."""
 
 
 def pages(docs: Path) -> dict[Path, str]:
@@ -114,6 +121,40 @@ def hint_text(hint: Any) -> str:
         return f"Literal[{', '.join(map(repr, inner))}]"
     name = "None" if hint is NoneType else (origin or hint).__name__
     return f"{name}[{', '.join(map(hint_text, inner))}]" if inner else name
+
+
+def python_page() -> str:
+    """The reference of the Python functions and of the classes that they take and return, for the site."""
+    commands: dict[str, tuple[str, Definition]] = {
+        entry.function: (entry.shell, command_named(entry.shell)) for entry in entries().values()
+    }
+    commands |= {own.function: (name, own.command(name)) for name, own in OWN.items() if own.function}
+    parts = [
+        "# Python functions",
+        "Look up the arguments of a function and what it returns; [Python](python.md) introduces them.",
+    ]
+    for function, (shell, command) in commands.items():
+        rows = ["| argument | type | what it is |", "| --- | --- | --- |"]
+        for field in command.fields.values():
+            cells = (f"`{field.name}`", f"`{hint_text(field.annotation)}`", field.about.help + _default(field))
+            rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+        purpose = (inspect.getdoc(command.request) or "").partition("\n\n")[0]
+        parts += [f"## tc.{function}", f"{purpose} In the shell: `thesis-cli {shell}`.", "\n".join(rows)]
+        parts.append(_class_part(command.result))
+    return "\n\n".join([*parts, "## Classes", *map(_class_part, CLASSES)]) + "\n"
+
+
+def _class_part(documented: type) -> str:
+    """A class in the reference: its docstring, with a table for each of its sections."""
+    first, *sections = re.split(r"\n\n(\w+)\n-+\n", inspect.getdoc(documented) or "")
+    parts = [f"### {documented.__name__}", first]
+    for name, text in zip(sections[::2], sections[1::2], strict=True):
+        rows = [f"| {name.lower().removesuffix('s')} | what it is |", "| --- | --- |"]
+        for item in re.split(r"\n(?! )", text):
+            key, _, meaning = " ".join(item.split()).partition(" : ")
+            rows.append(f"| `{key}` | {meaning.replace('|', chr(92) + '|')} |")
+        parts.append("\n".join(rows))
+    return "\n\n".join(parts)
 
 
 def paragraph(checkout: Checkout) -> str:
