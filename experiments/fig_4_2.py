@@ -166,7 +166,7 @@ OVER_2 = AT_MOST.over(_spread("Algorithm 2", "published").best(*BY), *BY)
 
 
 def _tolerance(row):
-    """Algorithm 3 ends in one of many local minima, and the last bit decides in which: 30% of a
+    """Algorithm 3 ends in one of many local minima, and the last bit decides in which: up to half of a
     distance."""
     return Tolerance(relative=0.5) if row["curve"] == "Algorithm 3" else None
 
@@ -186,31 +186,37 @@ CAPTION = (
 OF_BOTH = [(dimension, epsilon) for dimension in DIMENSIONS for epsilon in EPSILONS]
 
 
+ANOTHER = (
+    "Algorithm 3 here has weights on the simplex, another optimiser and paired features; the thesis's runs do not, and "
+    "its optimiser is not described."
+)
+
 # fmt: off
 CLAIMS = [
     *(
-        Claim(f"published best, D = {d}, epsilon = {e:g}", "authors' runs of Thesis Figure 4.2", "published", "<",
-            PUBLISHED_BEST[d][EPSILONS.index(e)], AT_MOST.where(dimension=d, epsilon=e).read(),
+        Claim(f"published best, D = {d}, epsilon = {e:g}", "beside Thesis Figure 4.2: the published runs", "comparison",
+            "<", PUBLISHED_BEST[d][EPSILONS.index(e)], AT_MOST.where(dimension=d, epsilon=e).read(),
             f"at D = {d} and epsilon = {e:g}, at the published noise, {MOST:,} points of Algorithm 3 are nearer to "
             "the table's embedding than the best of the published runs of Algorithm 3 over all M (RKHS distance)",
             rounding=5e-5)
         for d, e in OF_BOTH
     ),
     *(
-        Claim(f"Algorithm 3, D = {d}, epsilon = {e:g}", "Thesis Figure 4.2", "comparison", "<", 1.0,
+        Claim(f"Algorithm 3, D = {d}, epsilon = {e:g}", "Thesis 4.5, caption of Figure 4.2", "comparison", "<", 1.0,
             OVER_2.where(dimension=d, epsilon=e).read(),
             f"Algorithm 3 is capable of outperforming Algorithm 2, at D = {d} and epsilon = {e:g} (ratio of its "
-            f"RKHS distance at M = {MOST:,} to Algorithm 2's at its best M, published noise)")
+            f"RKHS distance at M = {MOST:,} to Algorithm 2's at its best M, published noise)", not_comparable=ANOTHER)
         for d, e in OF_BOTH
     ),
-    Claim("dimension", "Thesis 4.5", "comparison", "<", 1.0, _higher(OVER_2).largest(),
+    Claim("dimension", "Thesis 4.5, paragraph after Proposition 13", "comparison", "<", 1.0, _higher(OVER_2).largest(),
         "optimising the locations of the points seems to be more helpful in the higher dimension: at every epsilon "
-        "Algorithm 3's distance is a smaller share of Algorithm 2's at D = 5 than at D = 2 (largest quotient)"),
+        "Algorithm 3's distance is a smaller share of Algorithm 2's at D = 5 than at D = 2 (largest quotient)",
+        not_comparable=ANOTHER),
     *(
-        Claim(f"harder in higher dimensions, M = {m:,}, epsilon = {e:g}", "Thesis 4.5 and Figure 4.2", "comparison",
-            ">", 1.0, _higher(THIRD.where(points=m, epsilon=e)).read(),
+        Claim(f"harder in higher dimensions, M = {m:,}, epsilon = {e:g}", "Thesis 4.5, caption of Figure 4.2",
+            "comparison", ">", 1.0, _higher(THIRD.where(points=m, epsilon=e)).read(),
             "the problem gets harder in higher dimensions: Algorithm 3's RKHS distance is larger at D = 5 than at "
-            f"D = 2, at epsilon = {e:g} and M = {m:,} (ratio, published noise)")
+            f"D = 2, at epsilon = {e:g} and M = {m:,} (ratio, published noise)", not_comparable=ANOTHER)
         for m in (32, MOST)
         for e in EPSILONS
     ),

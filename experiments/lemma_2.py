@@ -240,7 +240,8 @@ CLAIMS = [
         "of all orders, the largest)", scale=SEEN),
     Claim("power", "Thesis D.5", "identity", "=", 0.0, _most("power", *KINDS),
         "the order by true marginal probabilities minimises the expectation of the bound L_r^T, T > 1 (relative "
-        "excess over the best of all orders, the largest)", finding=FINDING, scale=SEEN),
+        "excess over the best of all orders, the largest)", finding=FINDING, tag="substantive", weight=6,
+        scale=SEEN),
     Claim("cost, independent", "this project", "identity", "=", 0.0, _most("cost", "independent"),
         "the order by true marginal probabilities minimises the expected total cost of Sort and add for "
         "independent labels (relative excess over the best of all orders, the largest)", scale=SEEN),

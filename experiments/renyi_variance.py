@@ -224,7 +224,7 @@ CLAIMS = [
     Claim("mean of the maximum, as printed", "Thesis 3.4.2, proof of Theorem 9", "identity", "=", -LOG_Z,
         _measured("mean maximum").least(weakest=False),
         "the maximum of phi + gamma is Gumbel(-c - ln Z): its mean is -ln Z = -2 (mean in nats, the nearest to -2 "
-        "of all distributions)", finding="3.4.2, proof of Theorem 9"),
+        "of all distributions)", finding="3.4.2, proof of Theorem 9", tag="slip", weight=2),
     Claim("mean of the maximum", "Thesis eq. 2.1'", "identity", "=", 1.0, _furthest(_measured("mean maximum")),
         "the mean of the maximum of phi + gamma is ln Z (ratio, the furthest from 1)"),
 ]
