@@ -94,8 +94,8 @@ def plot(frame):
         ax.set_ylabel("RKHS distance to the\ntable's embedding")
     for ax in axes[-1]:
         ax.set_xlabel("number $M$ of synthetic points")
-    for epsilon, colour, width in zip(EPSILONS, COLOURS, WIDTHS, strict=False):
-        axes[0, 0].plot([], [], color=colour, linewidth=width, label=rf"Algorithm 2, $\varepsilon$ = {epsilon:g}")
+    for epsilon, colour, width in zip(EPSILONS, COLOURS, LINES, strict=False):
+        axes[0, 0].plot([], [], color=colour, linestyle=width, label=rf"Algorithm 2, $\varepsilon$ = {epsilon:g}")
     for name, style in LEGEND.items():
         axes[0, 0].plot([], [], label=name, **style)
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncol=3)
@@ -111,18 +111,20 @@ def _panel(ax, rows, noise):
         spreads = {curve: group.groupby("points").distance for curve, group in found.groupby("curve")}
         free = spreads["Algorithm 2"]
         ax.fill_between(free.mean().index, free.min(), free.max(), color=colour, alpha=0.3, linewidth=0)
-        ax.plot(free.mean(), color=colour, linewidth=WIDTHS[i], zorder=2 + i / 10)
-        for curve, style in (("Algorithm 3", {"fmt": "D--"}), ("simplex", {"fmt": "o", "mfc": "white"})):
+        ax.plot(free.mean(), color=colour, linewidth=1.5, linestyle=LINES[i], zorder=2 + i / 10)
+        for curve, style in (("Algorithm 3", {"fmt": "D", "mfc": "none"}), ("simplex", {"fmt": "o", "mfc": "white"})):
             if curve in spreads:
                 middle, low, high = spreads[curve].mean(), spreads[curve].min(), spreads[curve].max()
-                size = {"markersize": 6.5 - 1.8 * i, "linewidth": 1, "elinewidth": 0.8, "zorder": 3 + i}
+                size = {"markersize": 5, "linewidth": 0.8, "elinewidth": 0.8, "zorder": 3 + i}
+                size |= {"linestyle": LINES[i]} if curve == "Algorithm 3" else {}
                 ax.errorbar(middle.index, middle, [middle - low, high - middle], color=colour, **style, **size)
         if noise == "published":
             run = rows[(rows.epsilon == epsilon) & (rows.noise == "run")][i::3]
             ax.plot(run.points, run.distance, "x", color=colour, markersize=3.5, markeredgewidth=0.8, zorder=3)
 
 
-WIDTHS = 3.2, 2.0, 0.9
+LINES = "-", (0, (6, 4)), (0, (2, 3))
+"""One for each epsilon; where curves are the same, all of them are seen."""
 TITLES = {"published": "noise of the thesis", "today": "noise of a release today"}
 CIRCLE = {"color": "grey", "marker": "o", "linestyle": "", "markerfacecolor": "white", "markersize": 5}
 LEGEND = {
@@ -130,7 +132,7 @@ LEGEND = {
     "projection, without noise": {"color": "black", "linestyle": ":"},
     "Algorithm 2, run of the thesis": {"color": "grey", "marker": "x", "markersize": 3.5, "linestyle": ""},
     "Algorithm 2, weights on the simplex": CIRCLE,
-    "Algorithm 3": {"color": "grey", "marker": "D", "linestyle": "--", "linewidth": 1},
+    "Algorithm 3": {"color": "grey", "marker": "D", "linestyle": "-", "linewidth": 0.8, "markerfacecolor": "none"},
     "Algorithm 3, best of the thesis": {"color": "grey", "linestyle": (0, (1, 4)), "linewidth": 1},
 }
 

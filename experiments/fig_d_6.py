@@ -65,9 +65,10 @@ EXPERIMENT = Experiment(
     plot=plot,
     tolerances=dict.fromkeys(["value", "average", "standard_error"], Tolerance(relative=1e-4, absolute=1e-6)),
     claims=CLAIMS,
-    caption="Conditional confusion matrix of the network trained on programs of 3 lines, which Table 5.1 uses, on "
-    "500 held-out programs of 3 lines. A cell has the average probability of the column's function or lambda over the "
-    "programs that use the row's and not the column's, and in brackets their number; it is empty without any. Rows and "
-    "columns are in an order, found by clustering, that brings similar ones together. The thesis's figure is the same "
-    "of its own network and programs, in an order of its own.",
+    caption="Conditional confusion matrix of the network trained on programs of 3 lines, which Table 5.1 uses, on 500 "
+    "held-out programs of 3 lines. The shade of a cell is the average probability of the column's function or "
+    "lambda over the programs that use the row's and not the column's; numbers are those of 0.2 and above, dots "
+    "are cells of fewer than 10 programs, and white cells have none. Rows and columns are in an order, found by "
+    "clustering, that brings similar ones together. The thesis's figure is the same of its own network and "
+    "programs, in an order of its own.",
 )

@@ -219,7 +219,7 @@ pink one; at other orders than 1 the green line begins at M = 100, as its coeffi
 perturbations. Middle: ratio of the RMSE to that of a rival for 15 models (blue: perturb-and-MAP \
 is ahead; grey: both are exact or one is absent), and M times the MSE at alpha = 1 over the \
 variance of ln p, with the formulas for large M as lines. Bottom: Shannon entropy of grids, its \
-low-rank bounds (grey bands), the exact one, and message passing, means over models; the dotted \
+low-rank bounds (grey bands), the exact one, and message passing, means over models; the dashed \
 line is ln 2, the largest entropy. Bottom right: bounds over the order, spaced as alpha / (1 + \
 alpha), for one model (triangles), the exact entropy, and as dotted lines what one MAP call gives, \
 H_inf and the smaller of ln 2 and alpha / (alpha - 1) H_inf. The source leaves this evaluation to \
