@@ -257,7 +257,8 @@ CLAIMS = [
         )
     ),
     *(
-        Claim(f"proxy, D = {d}, epsilon = {e:g}", "Thesis C.2.1", "comparison", "=", 1.0,
+        Claim(f"proxy, D = {d}, epsilon = {e:g}", "Thesis C.2.1: 'it can be expected to be a good proxy'",
+            "comparison", "=", 1.0,
             _ratio("proxy", dimension=d, epsilon=e).mean(least=3),
             "the distance to the table's embedding is a good proxy for that to the population's, mu_X: Algorithm 2 "
             f"with 319 public rows, D = {d}, epsilon = {e:g} (distance to mu_X over distance to the table's embedding)",

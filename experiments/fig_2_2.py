@@ -217,7 +217,8 @@ CLAIMS = [
             f"on {NAMES[target]}, alpha = 1 has the least MSE as M grows (best alpha, extrapolated to infinite M)")
         for target in ("Z", "lnZ")
     ),
-    Claim("best alpha at every M", "Thesis 2.2.3", "comparison", "=", 1.0,
+    Claim("best alpha at every M", "Thesis 2.2.3: 'the minimum MSE estimator is obtained by choosing'",
+        "comparison", "=", 1.0,
         BEST.most_off(1.0, weakest=False),
         "the alpha of least MSE is close to 1 in the figure (best alpha, at the M and target where it is furthest "
         "from 1)", finding="2.2.3, best alpha at small M", tag="reading", weight=3, scale=0.2,

@@ -216,7 +216,9 @@ CLAIMS = [
         for delta, (alpha, least, beside) in PUBLISHED.items()
         for apart in [(beside - least) / 2]  # half of the distance to the other trick
         for claim in (
-            Claim(f"wrong at delta = {delta:g}", "Thesis 2.5.2", "comparison", "<", delta,
+            Claim(f"wrong at delta = {delta:g}",
+                "Thesis 2.5.2: 'only guarantees to find the MAP configuration with a probability'",
+                "comparison", "<", delta,
                 _curves("wrong", delta=delta).read(),
                 "Racing-Normal finds the MAP configuration with probability 1 - delta: at most a share delta of the "
                 f"races is wrong (share at delta = {delta:g})"),

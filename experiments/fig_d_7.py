@@ -16,6 +16,7 @@ from thesis_cli.studies.synthesis.predictions import predicted, version
 from thesis_cli.studies.synthesis.tendencies import (
     COMPARISONS,
     EVERY_ROW,
+    PLACES,
     contrast,
     least_common,
     statement,
@@ -45,11 +46,12 @@ def plot(frame):
 # fmt: off
 CLAIMS = [
     *(
-        Claim(f"{name}, {against}", "Thesis D.7", "comparison", ">", 0.0, measured(contrast, name, against),
+        Claim(f"{name}, {against}", f"Thesis {PLACES[name]}", "comparison", ">", 0.0, measured(contrast, name, against),
             statement(name, against), not_comparable=NETWORK)
         for name, against in COMPARISONS
     ),
-    Claim("common, in each row", "Thesis D.7", "comparison", ">", 0.0, measured(least_common), EVERY_ROW,
+    Claim("common, in each row", f"Thesis {PLACES['common']}", "comparison",
+            ">", 0.0, measured(least_common), EVERY_ROW,
         not_comparable=NETWORK),
 ]
 # fmt: on

@@ -303,7 +303,8 @@ CLAIMS = [
             ("mixed", ">", "often does not converge on mixed ones"),
         )
     ),
-    Claim("ten perturbations", "Hazan et al. V", "comparison", "=", 0.0, pooled_mean("perturb-max, 10", "perturb-max"),
+    Claim("ten perturbations", "Hazan et al. V: 'although very similar results were attained after only'",
+        "comparison", "=", 0.0, pooled_mean("perturb-max, 10", "perturb-max"),
         "very similar results were attained after only 10 perturbations (bound (35) from 10 less that from 100, "
         "nats, mean over all models)", scale=1.0),
     Claim("ten perturbations of one model", OWN, "comparison", ">", 0.2,

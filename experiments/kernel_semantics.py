@@ -261,7 +261,7 @@ CLAIMS = [
         "each observed value costs accuracy, since combinations are sampled beyond 2^18: the error of a normal "
         "mean given two observations is above that given one (ratio at the largest size)"),
     *(
-        Claim(f"conditioning, {name}", f"{WORK} section 5", "comparison", "<", 0.6,
+        Claim(f"conditioning, {name}", f"beside {WORK} section 5: a hope", "comparison", "<", 0.6,
             _last_over_first(select(part=CONDITIONS, subject=name)).read(),
             f"conditional mean embeddings condition expressions: the error vanishes as the size grows ({text}; "
             "error at the largest size over that at the smallest)")

@@ -249,11 +249,11 @@ CLAIMS = [
             ("ln Z known", "Thesis 3.3, 3.3.2", "ln Z known",
                 "with ln Z known, the Exponential trick, its bias included, has a lower MSE than the Gumbel trick, "
                 "and so a lower variance"),
-            ("independent noise", "Thesis 3.3.2", "independent",
+            ("independent noise", "Thesis 3.3.2: 'will be provably lower than the MSE'", "independent",
                 "with ln Z unknown and independent noise, the Exponential trick has a lower MSE than the Gumbel trick"),
         )
     ),
-    Claim("Exponential trick, shared noise", "Thesis 3.3.2", "bound", "<", 1.0,
+    Claim("Exponential trick, shared noise", "Thesis 3.3.2: 'will be provably lower than the MSE'", "bound", "<", 1.0,
         _worst_mse("Exponential, shared, biased", "Gumbel, shared", INNER),
         "with ln Z unknown and shared noise, the Exponential trick has a lower MSE than the Gumbel trick (ratio of "
         "MSEs, at the model, alpha and M where it exceeds 1 by most standard errors)",

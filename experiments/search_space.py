@@ -212,14 +212,15 @@ CLAIMS = [
                 "10 s)", finding=BEYOND),
         )
     ),
-    Claim("size, T = 3", "Thesis 5.5.1", "published", "=", 2e6,
+    Claim("size, T = 3", "Thesis 5.5.1: 'program search space size'", "published", "=", 2e6,
         lambda frame: Measurement(_counts((LIST, LIST), 3)(frame).programs.iloc[0]),
         "there are some 2e6 programs of length 3 (number for two lists as inputs; with an integer beside them "
         "there are 2.16e6, for one list 2.8e5)", rounding=5e5, scale=1.7e6, printed="~2e6", not_comparable=WHICH),
-    Claim("size, T = 5", "Thesis 5.5.1", "published", "=", 10, _counts((LIST,), 5).number(_log_programs).read(),
+    Claim("size, T = 5", "Thesis 5.5.1: 'search space size on the order of'",
+        "published", "=", 10, _counts((LIST,), 5).number(_log_programs).read(),
         "there are on the order of 1e10 programs of length 5 (log10 of the number for one list as input)", scale=1,
         reading=ON_THE_ORDER, printed="10^10", not_comparable=WHICH),
-    Claim("size, T <= 2", "Thesis 5.5.3", "published", "=", 3,
+    Claim("size, T <= 2", "Thesis 5.5.3: 'where the search space size is very small'", "published", "=", 3,
         _counts((LIST,), 1, 2).number(_log_programs).read(),
         "there are on the order of 1e3 programs of length up to 2 (log10 of the number for one list as input)",
         scale=1, reading=ON_THE_ORDER, printed="10^3", not_comparable=WHICH),
@@ -227,7 +228,8 @@ CLAIMS = [
         _least_growth,
         "from T = 3 to 5 the space grows by more than from 2e6 to 1e10, whatever the types of the inputs (log10 of "
         "the ratio, the least over the types of inputs)"),
-    Claim("programs examined", "Thesis D.4", "identity", "=", 1,
+    Claim("programs examined", "Thesis D.4: 'recursively consider all ways of filling in the rest of the program'",
+        "identity", "=", 1,
         _examined([FULL, LAZY]).most_off(1.0),
         "depth-first search examines every program, once (number of programs examined over the exact number, up to "
         "T = 3)", scale=1e-7),

@@ -240,7 +240,9 @@ CLAIMS = [
     Claim("samples of Theorem 2.5", OWN, "comparison", ">", 1000.0, _fold("Theorem 2.5", "span"),
         "Theorem 2.5 asks for more than 1,000 times the samples that its guarantee needs by the span of "
         "log-potentials, all of epsilon and the sharper variance (R |theta| = 8, epsilon = 0.1)"),
-    Claim("uniform averages and |Y|", SECTION, "comparison", ">", 1.0,
+    Claim("uniform averages and |Y|",
+        "Vembu et al. 2.2: 'is not useful due to its dependence on the size of the output space'",
+        "comparison", ">", 1.0,
         select(part="sizes", at=max(SIZES)).over(select(part="sizes", at=min(SIZES))).read(),
         "a bound for averages over uniform samples is not useful because it depends on |Y| (samples that 2^80 "
         "structures need over those that 2^5 need, R |theta| = 4)", finding=HOEFFDING, tag="reading", weight=4),

@@ -61,7 +61,8 @@ class Finding:
     @property
     def refuted(self) -> ClaimRow | None:
         """The gravest of its claims that do not hold; None if all of them hold."""
-        return min((claim for claim in self.claims if claim.verdict == FAILS), key=lambda each: each.rank, default=None)
+        fail = (claim for claim in self.claims if claim.verdict == FAILS)
+        return min(fail, key=lambda each: (each.rank, not each.headline), default=None)
 
     @property
     def lead(self) -> str:
