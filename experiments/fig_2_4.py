@@ -265,7 +265,8 @@ CLAIMS = [
     Claim("Frechet elsewhere", FIGURE, "comparison", ">", 0.0, _frechet_gain,
         "where coupling is not very low (C from 1 on, below 3 with belief propagation), alpha < 0 gives more "
         "accurate estimators (least percentage that the best alpha < 0 saves)"),
-    Claim("more at high coupling", "Thesis 2.5.3", "comparison", ">", 0.0, _more_at_high_coupling,
+    Claim("more at high coupling", "Thesis 2.5.3: 'especially in models with higher coupling strengths'",
+        "comparison", ">", 0.0, _more_at_high_coupling,
         "alpha < 0 improves accuracy especially at high C (percentage saved at the highest C less that at C = 1/3 "
         "by the exact solver, the lesser of attractive and mixed couplings)"),
     Claim("no number of samples", OWN, "comparison", ">", 1.0, _floor,

@@ -243,10 +243,10 @@ CLAIMS = [
         DISTANCE.where("0 < alpha < 1e9").largest(),
         "between 0 and inf estimates with shared noise need not be Gumbel (Kolmogorov distance from the Gumbel "
         "distribution of the same mean and variance, largest of any alpha)"),
-    Claim("non-decreasing", "Thesis 3.2.1, 3.4", "bound", ">", 0.0,
+    Claim("non-decreasing", "Thesis 3.2.1, 3.4: 'is nondecreasing throughout'", "bound", ">", 0.0,
         EXACT.where(alpha=math.inf).less(EXACT.where(alpha=0.0)).read(),
         "H_alpha does not decrease from alpha = 0 to inf (H_inf - H_0, nats)",
-        finding="3.2.1, Renyi entropies do not increase"),
+        finding="3.2.1, Renyi entropies do not increase", tag="slip", weight=3),
     Claim("non-increasing", "Thesis 3.2.1", "bound", "<", 0.0, _largest_rise_of_entropy,
         "H_alpha does not increase with alpha (largest rise from one alpha to the next, nats)"),
     Claim("every path falls", "beyond the source", "bound", "<", 0.0, _largest_rise,

@@ -85,7 +85,8 @@ def _beyond(frame):
 
 # fmt: off
 CLAIMS = [
-    Claim("beyond", "Thesis 5.5.2", "comparison", ">", 0.0, _beyond,
+    Claim("beyond", "Thesis 5.5.2: 'generalize beyond programs of the same length that they were trained on'",
+        "comparison", ">", 0.0, _beyond,
         "networks generalise beyond programs of the length that they were trained on (mean log10 of the speedup of "
         "Sort and add on longer programs, mean over the lengths of training and test programs)"),
     *(

@@ -10,7 +10,7 @@ import numpy as np
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement
-from thesis_cli.studies.synthesis.guidance import CALL, SOURCE, STATE, plan, ratio, run
+from thesis_cli.studies.synthesis.guidance import CALL, SOURCE, STATE, plan, ratio, run, times
 from thesis_cli.studies.synthesis.guided_searches import NETWORK, PRIOR, RATE
 
 BOTH = [PRIOR, NETWORK]
@@ -24,6 +24,8 @@ LONG = [("join", BOTH), ("auto", STATES), ("guided", STATES)]
 
 STYLES = dict(zip((*SEARCHES, "guided", SOURCE), COLOURS, strict=False))
 DASHES = {PRIOR: ":", NETWORK: "-", STATE: "--"}
+MARKS = {PRIOR: "s", NETWORK: "o", STATE: "^"}
+NAMES = {PRIOR: "prior alone", NETWORK: "network", STATE: "network that reads partial programs"}
 ENOUGH = 6
 """Least number of tasks that a claim is measured on."""
 
@@ -31,17 +33,12 @@ ENOUGH = 6
 def plot(frame):
     frame = frame[frame.search != CALL]
     lengths = [int(length) for length in sorted(frame.length.unique())]
-    figure, axes = panels((len(lengths) + 2) // 2, 2, squeeze=False)
+    figure, axes = panels(4, 2, height=2.0, squeeze=False)
     ax, *others = axes.flat
     _plot_ratios(ax, frame, lengths)
-    for ax, length in zip(others, lengths, strict=False):
-        _plot_solved(ax, frame, length)
-    for ax in others[len(lengths) :]:
-        ax.set_axis_off()
-    shown = {}
-    for ax in axes.flat:
-        shown |= dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
-    figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncol=3)
+    for ax, search in zip(others, STYLES, strict=True):
+        _plot_times(ax, frame, search, lengths)
+    figure.legend(*others[-2].get_legend_handles_labels(), loc="outside lower center", ncol=3)
     return figure
 
 
@@ -55,22 +52,26 @@ def _plot_ratios(ax, frame, lengths):
             low, high = (10**y - 10 ** (y + sign * 2 * error) for sign in (-1, 1))
             colour, line = STYLES[search], DASHES[guide]
             x = x + 0.07 * (place - 3.5)  # so that none hides another
-            ax.errorbar(x, 10**y, yerr=(low, -high), fmt="o", linestyle=line, color=colour, markersize=3)
+            ax.errorbar(x, 10**y, yerr=(low, -high), fmt=MARKS[guide], linestyle=line, color=colour, markersize=3)
     ax.axhline(1, color="black", linewidth=0.6)
     ax.set_yscale("log")
     ax.set_xticks(lengths)
     label(ax, "length $T$", "guided over unguided time", "below 1 a guide pays")
 
 
-def _plot_solved(ax, frame, length):
-    for (search, guide), rows in frame[frame.length == length].groupby(["search", "guide"], sort=False):
-        seconds = np.sort((rows.nodes.astype(float) / RATE if search == SOURCE else rows.found)[rows.answer.notna()])
-        share = np.arange(len(seconds) + 1) / len(rows)
-        x = np.append(seconds, max(rows.seconds.max(), seconds.max() if len(seconds) else 0))
-        ax.step(x, share, color=STYLES[search], linestyle=DASHES[guide], label=f"{search}, {guide}", linewidth=0.9)
-    ax.set_xscale("log")
-    ax.set_ylim(0, 1.02)
-    label(ax, "processor seconds", "share of tasks solved", f"held-out tasks of $T = {length}$")
+def _plot_times(ax, frame, search, lengths):
+    """Median and quartiles of the seconds of a search, by the length and the guide."""
+    for place, guide in enumerate(DASHES):
+        found = [(length, times(frame, search, guide, length, RATE)) for length in lengths]
+        rows = [(length, *np.quantile(seconds, [0.25, 0.5, 0.75])) for length, seconds in found if len(seconds)]
+        x, low, middle, high = np.array(rows).reshape(-1, 4).T
+        how = {"fmt": MARKS[guide], "linestyle": DASHES[guide], "color": STYLES[search] if guide != PRIOR else "0.5"}
+        ax.errorbar(
+            x + 0.1 * (place - 1), middle, yerr=(middle - low, high - middle), markersize=4, **how, label=NAMES[guide]
+        )
+    ax.set(yscale="log", xlim=(min(lengths) - 0.5, max(lengths) + 0.5))
+    ax.set_xticks(lengths)
+    label(ax, "length $T$", "seconds a task", search)
 
 
 def _error(values):
@@ -154,9 +155,10 @@ EXPERIMENT = Experiment(
     claims=CLAIMS,
     caption="Top left: time of each search with a guide, its call included, over the time with the prior alone, as "
     "the geometric mean over tasks with two standard errors; below 1 the guide pays. Points are moved "
-    "sideways so that none hides another. Other panels: share of the held-out tasks that each search has "
-    "solved, by the processor seconds spent on each; dotted with the prior, solid with the network of "
-    "appendix D.3, dashed with the network that reads partial programs. dfs, source is the thesis's "
+    "sideways so that none hides another. Colours are those of the other panels, one for "
+    "each search: the median and the quartiles of the processor seconds of a task, with the prior alone (grey "
+    "squares), with the network of appendix D.3 (circles), and with the network that reads partial programs "
+    "(triangles); a task that is not solved counts with the time that it was given. dfs, source is the thesis's "
     "depth-first search, timed by its 3 million programs a second; all others are searches of this project, "
     "of which the thesis has none. Tasks are 40 at T = 3 and 4, 20 at T = 5, and 6 to 16 beyond.",
 )

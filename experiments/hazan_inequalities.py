@@ -91,7 +91,6 @@ def _constants(frame):
 
 
 OWN = "this project"
-RANGE = "Hazan et al. Corollaries 9 and 11, negative rates"
 LOGARITHM = "Hazan et al. IV-C, proof of Lemma 3"
 LEMMA = "Hazan et al. Lemma 2 and Theorem 5"
 
@@ -109,17 +108,20 @@ CLAIMS = [
         "variance, six functions, four distributions)", scale=0.01),
     Claim("Theorem 5, range", "Hazan et al. Lemma 2, Theorem 5", "bound", ">", 1.0, _step("eta = -1", 1e-4),
         "so it is for eta from the minimum of -Q'' / Q'^2 on (right side over variance, Gumbel distribution, where "
-        "that minimum is -infinity, eta = -1, f = max(t - 2, 0))", finding=LEMMA),
+        "that minimum is -infinity, eta = -1, f = max(t - 2, 0))", finding=LEMMA,
+        tag="slip", weight=4),
     Claim("second moments", "Hazan et al. Lemma 2", "bound", ">", 0.0, _step("second moment of 1", 1e-6),
         "the second moment is at most C times the mean of f'^2 (right side less left, Laplace distribution, f = 1)",
-        finding=LEMMA),
-    Claim("Laplace", "Hazan et al. IV-A", "identity", "=", 4.0, _step("Laplace constant", 1e-6),
+        finding=LEMMA, tag="substantive", weight=4),
+    Claim("Laplace", "Hazan et al. IV-A: 'follows from our result by setting'",
+        "identity", "=", 4.0, _step("Laplace constant", 1e-6),
         "eta = 1/2 gives Ledoux's constant 4 of the Laplace distribution"),
-    Claim("Brascamp and Lieb", "Hazan et al. IV-A", "bound", ">", 1.0,
+    Claim("Brascamp and Lieb", "Hazan et al. IV-A: 'Their result may be obtained by our derivation'", "bound", ">", 1.0,
         _numbers("at == 0", part="Theorem 5").least(1e-4),
         "eta = 0 gives the inequality of Brascamp and Lieb (least ratio of right side and variance, normal "
         "distribution, attained by f = t)", scale=0.01),
-    Claim("wider range", "Hazan et al. IV-A", "comparison", ">", 1.0, _wider,
+    Claim("wider range", "Hazan et al. IV-A: 'In the one-dimensional setting, our bound is tighter'",
+        "comparison", ">", 1.0, _wider,
         "the bound is tighter than those that are restricted to eta in [1/2, 1] (best bound there over the best "
         "below 1/2, the largest)"),
     Claim("constant of Corollary 8", "Hazan et al. Corollary 8", "identity", "=", 4.0, _constants,
@@ -136,14 +138,12 @@ CLAIMS = [
         "growing lengths, by an eigenproblem)"),
     Claim("Poincare constant, exact", OWN, "identity", "=", 4.0, _numbers(curve=WAVES).largest(1e-3),
         "it is 4 and no less (variance over E[f'^2], f = exp(beta t), beta = 0.49999)", scale=0.01),
-    Claim("Corollary 9, negative rates", "Hazan et al. Corollary 9", "bound", ">", 0.0,
-        _step("Corollary 9, lambda = -1/2"),
-        "the moment is at most (1 + lambda a) / (1 - lambda a) whenever lambda a <= 1 (right side less left, in "
-        "logarithms, a Gumbel variable, lambda = -1/2)", finding=RANGE),
-    Claim("Corollary 11, negative rates", "Hazan et al. Corollary 11", "bound", ">", 0.0,
-        _step("Corollary 11, lambda < 0"),
-        "the moment is at most beta(lambda) whenever lambda a <= 1 (right side less left, in logarithms, a Gumbel "
-        "variable, the least of -1 < lambda < 0)", finding=RANGE),
+    Claim("Corollary 9, negative rates", OWN, "comparison", "<", 0.0, _step("Corollary 9, lambda = -1/2"),
+        "at negative rates, which IV-D leaves out (0 <= lambda < 1/a), the bound of Corollary 9 does not hold (right "
+        "side less left, in logarithms, a Gumbel variable, lambda = -1/2)"),
+    Claim("Corollary 11, negative rates", OWN, "comparison", "<", 0.0, _step("Corollary 11, lambda < 0"),
+        "at negative rates, which IV-D leaves out, the bound of Corollary 11 does not hold (right side less left, in "
+        "logarithms, a Gumbel variable, the least of -1 < lambda < 0)"),
     Claim("how loose Corollary 9 is", OWN, "bound", "<", 2 * math.exp(np.euler_gamma), _step("Corollary 9, factor"),
         "alpha is at most 2 e^c times the moment of a Gumbel variable, so that no bound for all f can be smaller "
         "by more"),
@@ -154,7 +154,7 @@ CLAIMS = [
     Claim("steps of Corollary 10", "Hazan et al. Corollary 10", "bound", ">", 0.0, _step("(62) to (64), slack"),
         "(62) is at most (63), and (63) at most (64) (least difference)"),
     Claim("z log z", "Hazan et al. Lemma 3", "bound", ">", 0.0, _step("z ln z - z - 1"),
-        "z log z >= z + 1 (least difference, 0 < z <= 4)", finding=LOGARITHM),
+        "z log z >= z + 1 (least difference, 0 < z <= 4)", finding=LOGARITHM, tag="slip", weight=2),
     Claim("z log z, corrected", OWN, "bound", ">", 0.0, _step("z ln z - z + 1"),
         "z log z >= z - 1, which the proof of Lemma 3 uses (least difference, 0 < z <= 4)", scale=1e-3),
     Claim("integral of Lemma 3", "Hazan et al. Lemma 3", "identity", "=", 0.0, _step("Lemma 3, integral"),

@@ -128,12 +128,6 @@ FIGURE, TEXT = "Hazan et al. Figure 3", "Hazan et al. V"
 
 # fmt: off
 CLAIMS = [
-    Claim("independent", FIGURE, "identity", "=", 0.0, select(coupling=0.0).number("dependence").largest(1e-12),
-        "when theta_ij = 0 the system is independent (total variation between the distribution and the product of "
-        "its marginals, the largest)", scale=0.01),
-    Claim("block pattern", FIGURE, "identity", "=", 0.0, select(coupling=0.0).number("unevenness").largest(1e-12),
-        "when theta_ij = 0 one observes the block pattern: a flip of a variable changes the energy by the same "
-        "number everywhere (largest deviation in nats)", scale=0.01),
     Claim("ragged", FIGURE, "comparison", ">", 0.0, _least_rise("local_maxima"),
         "as couplings get stronger the landscape gets more ragged: more local maxima, from each of C = 0, 1, 2 to "
         "the next (mean increase in their number, least in its standard errors)"),

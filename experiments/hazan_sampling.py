@@ -246,7 +246,8 @@ CLAIMS = [
         Claim(f"sub-exponential, {kind}, {c}", SOURCE, "comparison", "=", 0.0, _limit(kind, c),
             "in practice the running time is sub-exponential: ln tries / n tends to 0 as grids grow (limit g of a "
             f"fit g + h / side to means from 10x10 to 100x100, {kind}, f = 1, c = {c}, with the bound on ln Z that "
-            f"{'raises' if (kind, c) == ('attractive', 4) else 'lowers'} it)", finding=FINDING, scale=0.02)
+            f"{'raises' if (kind, c) == ('attractive', 4) else 'lowers'} it)", finding=FINDING, scale=0.02,
+            tag="substantive", weight=5)
         for kind in KINDS
         for c in COUPLINGS
     ),

@@ -223,7 +223,7 @@ CLAIMS = [
     Claim("section 3, any expansion", f"{WORK} section 3", "identity", "=", 0.0, _last_infinite("steps", "x > 0"),
         "[[f(e)]] is sum_i a_i Phi(f(x_i)) for an infinite expansion sum_i a_i Phi(x_i) of [[e]] (distance of the "
         "two for an expansion of the constant 0, 10,000 terms, and f = 1 where x > 0)",
-        finding="Scibior and Schoelkopf 3, infinite expansions", scale=0.01),
+        finding="Scibior and Schoelkopf 3, infinite expansions", tag="substantive", weight=5, scale=0.01),
     Claim("that expansion", OWN, "identity", "=", 0.0, _last_infinite("steps", "x"),
         "the same expansion is one of the constant 0 (distance after 10,000 terms)", scale=0.01,
         reading=Reading("tends to 0: within 0.001", 0.001)),
@@ -261,7 +261,7 @@ CLAIMS = [
         "each observed value costs accuracy, since combinations are sampled beyond 2^18: the error of a normal "
         "mean given two observations is above that given one (ratio at the largest size)"),
     *(
-        Claim(f"conditioning, {name}", f"{WORK} section 5", "comparison", "<", 0.6,
+        Claim(f"conditioning, {name}", f"beside {WORK} section 5: a hope", "comparison", "<", 0.6,
             _last_over_first(select(part=CONDITIONS, subject=name)).read(),
             f"conditional mean embeddings condition expressions: the error vanishes as the size grows ({text}; "
             "error at the largest size over that at the smallest)")

@@ -238,9 +238,11 @@ CLAIMS = [
     Claim("Rank loss", "Thesis 5.4.5, proof of Lemma 2", "identity", "=", 0.0, _most("loss", *KINDS),
         "the order by true marginal probabilities has the least expected Rank loss (relative excess over the best "
         "of all orders, the largest)", scale=SEEN),
-    Claim("power", "Thesis D.5", "identity", "=", 0.0, _most("power", *KINDS),
+    Claim("power", "Thesis D.5: 'this upper bound can be minimized by optimizing the Rank loss'",
+        "identity", "=", 0.0, _most("power", *KINDS),
         "the order by true marginal probabilities minimises the expectation of the bound L_r^T, T > 1 (relative "
-        "excess over the best of all orders, the largest)", finding=FINDING, scale=SEEN),
+        "excess over the best of all orders, the largest)", finding=FINDING, tag="substantive", weight=6,
+        scale=SEEN),
     Claim("cost, independent", "this project", "identity", "=", 0.0, _most("cost", "independent"),
         "the order by true marginal probabilities minimises the expected total cost of Sort and add for "
         "independent labels (relative excess over the best of all orders, the largest)", scale=SEEN),
@@ -252,7 +254,8 @@ CLAIMS = [
     Claim("a linear bound", "this project", "bound", "<", 0.0, _bound("total less C^T D").largest(ROUNDING),
         "the total cost of Sort and add is at most that of the C_P labels of the program plus C^T L_r, so that "
         "Lemma 2 holds (largest excess over all C_P and numbers D of redundant labels)", scale=SEEN),
-    Claim("L_r >= D", "Thesis D.5", "bound", ">", 0.0, _bound("least L_r - D").least(ROUNDING),
+    Claim("L_r >= D", "Thesis D.5: 'Noting that in general'",
+        "bound", ">", 0.0, _bound("least L_r - D").least(ROUNDING),
         "the Rank loss is at least the number D of redundant labels (least L_r - D over all sets of 12 labels)",
         scale=1),
     Claim("Example 15, L_r", "Thesis D.5, Example 15", "published", "=", 7,
@@ -267,7 +270,7 @@ CLAIMS = [
         "a network trained with cross entropy makes predictions for a small Rank loss (mean over test programs of "
         "T = 3 of the prior's less the network's)"),
     *(
-        Claim(f"correlations, T = {length}", "Thesis 5.5.1", "comparison", "<", 1.1,
+        Claim(f"correlations, T = {length}", "Thesis 5.5.1: 'cataclysmic'", "comparison", "<", 1.1,
             select(part="programs", what="cost by marginals over improved", length=length).read(),
             f"ignoring correlations is not cataclysmic for Sort and add: random programs of T = {length} (total "
             "cost of the order by marginals over that of an improved order)", reading=NOT_CATACLYSMIC)

@@ -4,6 +4,7 @@
 U(alpha) never falls as alpha rises, and U(alpha) can be measured down to alpha = -1."""
 
 import math
+from types import MappingProxyType
 
 import numpy as np
 
@@ -132,19 +133,19 @@ def _least(quantity, id, source, statement, scale=NATS, **equal):
     return Claim(id, source, "bound", ">", 0.0, select(quantity=quantity, **equal).lowest(), words, scale=scale)
 
 
-def _most(quantity, id, source, statement, limit, scale, finding="", **equal):
+def _most(quantity, id, source, statement, limit, scale, more=MappingProxyType({}), **equal):
     """A claim that a quantity is at most a limit, tested where it exceeds it most in its errors."""
     measure = select(quantity=quantity, **equal).lowest(limit, sign=-1)
     words = f"{statement} (where it is most standard errors above {limit:g})"
-    return Claim(id, source, "bound", "<", limit, measure, words, finding=finding, scale=scale)
+    return Claim(id, source, "bound", "<", limit, measure, words, scale=scale, **more)
 
 
-def _equal(quantity, id, source, statement, scale, published=0.0, finding="", **equal):
+def _equal(quantity, id, source, statement, scale, published=0.0, more=MappingProxyType({}), **equal):
     """A claim that a quantity has one value, tested at the row furthest from it in its errors."""
     found = select(quantity=quantity, **equal).number("value", lambda found: found.standard_error.clip(lower=1e-12))
     words = f"{statement} (where it is most standard errors off {published:g})"
     measure = found.furthest(published)
-    return Claim(id, source, "identity", "=", published, measure, words, finding=finding, scale=scale)
+    return Claim(id, source, "identity", "=", published, measure, words, scale=scale, **more)
 
 
 def _below_max_marginals(frame):
@@ -224,7 +225,7 @@ CLAIMS = [
         "half of the samples", SLOPE),
     _equal("Proposition 6 as printed", "Proposition 6 as printed", "Thesis Proposition 6",
         "U(0) - ln Z + KL(x* || p) = B - H(x*), with B = E gamma_i(x_i*), the mean over i, as printed: difference of "
-        "the sides in nats", SLOPE, finding="2.4, Proposition 6"),
+        "the sides in nats", SLOPE, more={"finding": "2.4, Proposition 6", "tag": "slip", "weight": 5}),
     _least("B less H(x*)", "entropy bound", "Thesis 2.4, Hazan et al. Theorem 4",
         "the entropy of the maximiser is H(x*) <= B = sum_i E gamma_i(x_i*)"),
     _equal("B less H(p)", "entropy bound, independent", "Hazan et al. Corollary 6",
@@ -242,7 +243,11 @@ CLAIMS = [
         "ln Z - L(0) >= KL(x** || p), x** the maximiser under averaged noise"),
     _most("variance of the noise", "variance of the noise", "Hazan et al. IV-E",
         "the noise at the maximiser has a gradient of squared norm n, so that Corollary 8 bounds its variance by 4 n: "
-        "ratio of the two", 1.0, SHARE, finding="Hazan et al. IV-E, concentration of the entropy bound"),
+        "ratio of the two", 1.0, SHARE, more={
+            "finding": "Hazan et al. IV-E, concentration of the entropy bound", "tag": "substantive", "weight": 7,
+            "headline": "The concentration bounds of Hazan et al. IV-E do not cover the entropy bound: the noise at "
+            "the maximiser jumps, and its variance can exceed what Corollary 8 allows; for the bound on ln Z they "
+            "stand."}),
 ]
 # fmt: on
 

@@ -265,7 +265,8 @@ NONE_HIGHER = "the slope of ln distance in ln N is at most"
 CLAIMS = [
     Claim("Proposition 12", "Thesis Proposition 12", "bound", "<", -0.5, _slope("public", 2, RELEASED["public"]),
         f"for Algorithm 2 with a tenth of the rows public, {NONE_HIGHER} -1/2"),
-    Claim("baseline", "Thesis 4.4", "bound", "<", -0.5, _slope("public", 2, BASELINE),
+    Claim("baseline", "Thesis 4.4: 'is already a consistent estimator'",
+        "bound", "<", -0.5, _slope("public", 2, BASELINE),
         f"uniform weights of public rows reach the rate N^(-1/2): {NONE_HIGHER} -1/2"),
     *(
         Claim(f"Proposition 11, D = {d}", "Thesis Proposition 11", "bound", "<", -RATES["rough", d],
@@ -285,7 +286,9 @@ CLAIMS = [
         "without public rows, the projection error matters beside the noise: it is more than a quarter of the "
         "distance at the largest N (least ratio of D = 1, 2, 3)"),
     *(
-        Claim(f"worse in high dimensions, {high}", "Thesis 4.4", "comparison", ">", 0.0, _flatter(low, high),
+        Claim(f"worse in high dimensions, {high}",
+            "Thesis 4.4: 'the convergence rate deteriorates with input dimension'",
+            "comparison", ">", 0.0, _flatter(low, high),
             f"the convergence rate deteriorates with the dimension: the slope of ln distance in ln N at D = {high} "
             f"is flatter than at D = {low} (difference of the slopes)")
         for low, high in ((1, 2), (2, 3))

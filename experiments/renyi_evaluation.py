@@ -219,7 +219,7 @@ pink one; at other orders than 1 the green line begins at M = 100, as its coeffi
 perturbations. Middle: ratio of the RMSE to that of a rival for 15 models (blue: perturb-and-MAP \
 is ahead; grey: both are exact or one is absent), and M times the MSE at alpha = 1 over the \
 variance of ln p, with the formulas for large M as lines. Bottom: Shannon entropy of grids, its \
-low-rank bounds (grey bands), the exact one, and message passing, means over models; the dotted \
+low-rank bounds (grey bands), the exact one, and message passing, means over models; the dashed \
 line is ln 2, the largest entropy. Bottom right: bounds over the order, spaced as alpha / (1 + \
 alpha), for one model (triangles), the exact entropy, and as dotted lines what one MAP call gives, \
 H_inf and the smaller of ln 2 and alpha / (alpha - 1) H_inf. The source leaves this evaluation to \
@@ -249,15 +249,15 @@ CLAIMS = [
             ("ln Z known", "Thesis 3.3, 3.3.2", "ln Z known",
                 "with ln Z known, the Exponential trick, its bias included, has a lower MSE than the Gumbel trick, "
                 "and so a lower variance"),
-            ("independent noise", "Thesis 3.3.2", "independent",
+            ("independent noise", "Thesis 3.3.2: 'will be provably lower than the MSE'", "independent",
                 "with ln Z unknown and independent noise, the Exponential trick has a lower MSE than the Gumbel trick"),
         )
     ),
-    Claim("Exponential trick, shared noise", "Thesis 3.3.2", "bound", "<", 1.0,
+    Claim("Exponential trick, shared noise", "Thesis 3.3.2: 'will be provably lower than the MSE'", "bound", "<", 1.0,
         _worst_mse("Exponential, shared, biased", "Gumbel, shared", INNER),
         "with ln Z unknown and shared noise, the Exponential trick has a lower MSE than the Gumbel trick (ratio of "
         "MSEs, at the model, alpha and M where it exceeds 1 by most standard errors)",
-        finding="3.3.2, the Exponential trick with shared noise"),
+        finding="3.3.2, the Exponential trick with shared noise", tag="substantive", weight=6),
     *(
         Claim(f"variance at 1, {name}", OURS, "identity", "=", 1.0, _variance_at_one(name, factor),
             f"the variance of the estimator `{name}` at alpha = 1 is {formula}, V = var ln p (measured over "

@@ -125,7 +125,7 @@ CLAIMS = [
         .number(lambda found: found.value + found.expected)
         .least(LARGEST * NEAR),
         "H_1 is the sum of p ln p, without a minus sign (H_1 less the sum, the least of four distributions, nats)",
-        finding="1.5.2, Shannon entropy", scale=1e-3),
+        finding="1.5.2, Shannon entropy", tag="slip", weight=2, scale=1e-3),
     Claim("inverse participation ratio", "Thesis 3.3.2, eq. 3.3", "identity", "=", 1.0,
         _ratio("participation"),
         "the Exponential trick estimates e^{H_2} without bias (mean of one perturbation's estimates over e^{H_2}, "

@@ -197,11 +197,12 @@ have by chance. The source has no such figure; it proves exactness for expectati
 CLAIMS = [
     Claim("acceptance, Gumbel", "Hazan et al. Theorem 3", "identity", "=", 0.0, _acceptance(0.0),
         "at alpha = 0 the share accepted is Z / exp(U(0)) (mean difference; random tables, no clipping)", scale=APART),
-    Claim("acceptance", "Thesis 2.3.3", "identity", "=", 0.0, _acceptance(*ALPHAS[ALPHAS != 0]),
+    Claim("acceptance", "Thesis 2.3.3: 'only depend on the quality of the upper bound'",
+        "identity", "=", 0.0, _acceptance(*ALPHAS[ALPHAS != 0]),
         "the number of restarts depends on the quality of the bound alone, U(alpha) - ln Z: the share of attempts "
         "that Algorithm 1 accepts is Z / exp(U(alpha)) (mean difference of the shares; tables of random "
         "potentials, no step clipped, the furthest from 0 of alpha = -0.2, 0.5 and 1)", scale=APART),
-    Claim("order", "Thesis 2.3.3", "identity", "=", 0.0,
+    Claim("order", "Thesis 2.3.3: 'and not on the chosen order'", "identity", "=", 0.0,
         _off(SHARES.where(order="as it is").less(SHARES.where(order="reversed"), *MODEL, "alpha")),
         "the order of the variables does not matter (share accepted less that in reverse order, no step clipped)",
         scale=ACCEPTED),

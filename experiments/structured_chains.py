@@ -206,7 +206,8 @@ CLAIMS = [
         select(quantity=MAP).then(_loose).per(lambda found: np.exp(2 * found.bound)).largest(weakest=False),
         "where the weights are longest, exp(2BR) is more than 10 times the mean time (mean over bound, the largest "
         "of all spaces but the needles)"),
-    Claim("termination", "Vembu et al. 3", "bound", ">", 1 - FAILURE,
+    Claim("termination", "Vembu et al. 3: 'To ensure that the algorithm terminates with a probability at least'",
+        "bound", ">", 1 - FAILURE,
         select(quantity="terminated").lowest(1 - FAILURE),
         "ln(1/delta) times the mean time suffice with probability 1 - delta (least share of runs, delta = 0.1)",
         scale=0.15),

@@ -182,7 +182,7 @@ CLAIMS = [
         "the norm of the best parameters is at most sqrt(ln |Y| / lambda) (least ratio of the bound to the norm)"),
     Claim("norm, gradient", OWN, "bound", ">", 1.0, _least_ratio("bound_gradient"),
         "it is at most R / lambda as well, since the gradient there is 0 (least ratio of the bound to the norm)"),
-    Claim("norm, loose", "Vembu et al. 3", "comparison", ">", 2.0, _median_ratio,
+    Claim("norm, loose", "Vembu et al. 3: 'could be loose in practice'", "comparison", ">", 2.0, _median_ratio,
         "the bound of Proposition C.1 may be loose in practice: the norm is less than half of it (median ratio of "
         "bound to norm with the regularisation chosen on validation observations)"),
     Claim("steps", "Vembu et al. Theorem 3.1", "bound", ">", 0.0,
@@ -203,7 +203,8 @@ CLAIMS = [
         select(kind="check").number("difference").largest(1e-5),
         "with linear features on a hypercube, eq. 1 is one logistic regression a label (largest difference of "
         "probabilities from scikit-learn's)", scale=0.01),
-    Claim("online, sooner", "Vembu et al. 5", "comparison", ">", 1.0, _sooner(0.05),
+    Claim("online, sooner", "Vembu et al. 5: 'result in fast, scalable algorithms'",
+        "comparison", ">", 1.0, _sooner(0.05),
         "online learning is fast: with one sample for each observation it comes within 5 % of the way to the least "
         "objective in fewer passes than L-BFGS with exact gradients (least ratio of passes over data sets)"),
     Claim("online, later", OWN, "comparison", "<", 1.0, _sooner(0.002, max),

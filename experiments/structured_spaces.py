@@ -213,7 +213,8 @@ CLAIMS = [
     Claim("reduction", "Vembu et al. Theorem 2.1", "identity", "=", 0.0,
         _wrong("twice"),
         "G has a Hamiltonian cycle if and only if ln Z >= |V| ln(|V|! |V|), with psi over Sigma x Sigma and a "
-        f"symmetric adjacency matrix {WRONG}", finding="Vembu et al. Theorem 2.1, edges counted twice", scale=0.01),
+        f"symmetric adjacency matrix {WRONG}", finding="Vembu et al. Theorem 2.1, edges counted twice", tag="slip",
+        weight=4, scale=0.01),
     Claim("reduction, edges once", "Vembu et al. Theorem 2.1", "identity", "=", 0.0,
         _wrong("once"),
         f"G has a Hamiltonian cycle if and only if ln Z >= |V| ln(|V|! |V|), with psi over unordered pairs {WRONG}",
@@ -233,7 +234,7 @@ CLAIMS = [
     Claim("equation 2", "Vembu et al. equation 2", "identity", "=", 0.0,
         EXCESS.largest(),
         "f(r) = 1 + prod f(c) is the number of subtrees rooted at r (largest excess over the nonempty subtrees)",
-        finding="Vembu et al. 4, equation 2", scale=0.5),
+        finding="Vembu et al. 4, equation 2", tag="slip", weight=3, scale=0.5),
     Claim("equation 2, empty tree", "Vembu et al. equation 2", "identity", "=", 1.0,
         EXCESS.largest(),
         "f(r) = 1 + prod f(c) counts the subtrees rooted at r and the empty tree (largest excess over the nonempty "
@@ -241,7 +242,7 @@ CLAIMS = [
     Claim("prefixes", SECTION, "identity", "=", 1.0, _share_right("printed, anywhere", "printed, leaves"),
         "prod f(v) - |L(T')| over the leaves v is the number of subtrees with T' as prefix (share of prefixes of "
         "two leaves and more for which it is, under the better of two readings)",
-        finding="Vembu et al. 4, subtrees with a prefix"),
+        finding="Vembu et al. 4, subtrees with a prefix", tag="substantive", weight=4),
     Claim("prefixes, corrected", SECTION, "identity", "=", 1.0, _share_right("corrected"),
         "the number of subtrees with T' as prefix is the product of f(c) over the children c that hang off T' "
         "(share of prefixes of two leaves and more for which it is)"),
@@ -249,7 +250,7 @@ CLAIMS = [
         select(part="trees", quantity="total variation").largest(weakest=False),
         "coins of success probability f(u) / f(v) for node u below v give a uniform subtree (total variation from "
         "it, largest mean over random trees of one size)",
-        finding="Vembu et al. 4, coins of the sampler of subtrees", scale=0.05),
+        finding="Vembu et al. 4, coins of the sampler of subtrees", tag="substantive", weight=4, scale=0.05),
 ]
 # fmt: on
 

@@ -141,7 +141,7 @@ CLAIMS = [
     Claim(f"{trick} {quantity}", "Thesis Table 2.1", "identity", "=", expected, _against_printed(trick, quantity),
         f"{trick}: the printed formula for the {quantity} agrees with simulation (simulated {words} formula, "
         f"{'' if expected else 'nats, '}at the Z where it is furthest from {expected:g})",
-        finding=FINDINGS.get((trick, quantity), ""), scale=0.1)
+        finding=FINDINGS.get((trick, quantity), ""), tag="substantive", weight=5, scale=0.1)
     for trick in TRICKS
     for quantity in QUANTITIES
     for expected, words in [(0.0, "less") if (trick, quantity) == GUMBEL_MEAN else (1.0, "over")]

@@ -114,11 +114,12 @@ CLAIMS = [
             f"Thesis {'D.1, ' if shown.where.startswith('Program') else ''}{shown.where}", "published", "=", 1.0,
             select(program=shown.name).number("fits").read(),
             f"the listing of {shown.where} (`{shown.name}`), as printed, gives its printed example (1: it does, 0: "
-            "it does not)", finding=FINDINGS.get(shown.name, ""))
+            "it does not)", finding=FINDINGS.get(shown.name, ""), tag="slip", weight=2, printed="its output")
         for shown in SHOWN
         if shown.printed and shown.example
     ),
-    Claim("solved", "Thesis 5.7, D.1", "comparison", "=", 1.0, _solved,
+    Claim("solved", "Thesis 5.7, D.1: 'that can be solved with a program in our language'",
+        "comparison", "=", 1.0, _solved,
         "problems of programming competitions can be solved with a program of the language (share of the nine that "
         "a search solves from five examples, in no more lines than shown)"),
 ]

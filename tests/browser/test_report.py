@@ -3,6 +3,7 @@
 import pytest
 
 from tests.conftest import ROOT
+from thesis_cli import __version__
 
 SEEN = "return [...document.querySelectorAll('#all-claims tbody tr')].filter((row) => row.offsetHeight)"
 OPEN_ALL = "document.querySelectorAll('details').forEach((each) => { each.open = true; })"
@@ -81,6 +82,31 @@ def test_claims_are_filtered_by_words_verdict_and_source(opened):
     opened.run("document.querySelector('.controls button').click()")
     opened.run("return new Promise((done) => setTimeout(done))")
     assert seen(opened) == every
+
+
+def test_filters_stand_in_the_address_and_are_read_from_it(opened, short_report):
+    opened.run(
+        "verdict.value = 'does not hold'; search.value = 'Thesis 2';"
+        "verdict.dispatchEvent(new Event('input', { bubbles: true }))"
+    )
+    address, count = opened.run("return location.hash"), seen(opened)
+    assert address == "#claims?search=Thesis+2&verdict=does+not+hold"
+    assert count > 0
+    opened.run("document.querySelector('.controls button').click()")
+    opened.run("return new Promise((done) => setTimeout(done))")
+    assert (opened.run("return location.hash"), seen(opened) > count) == ("#claims", True)
+    opened.run("location.hash = arguments[0]; return new Promise((done) => setTimeout(done, 50))", address)
+    assert seen(opened) == count
+
+
+def test_a_row_has_an_address_and_a_line_that_cites_it(opened):
+    opened.run("navigator.clipboard.writeText = (text) => { window.copied = text; }")
+    link = "document.querySelector('#all-claims a.cite')"
+    anchor = opened.run(f"{link}.click(); return {link}.hash")
+    copied = opened.run("return window.copied")
+    assert copied.startswith(f"thesis-cli {__version__}, claim {anchor.removeprefix('#claim-')}: ")
+    assert copied.endswith(anchor)
+    assert opened.run("return document.getElementById(arguments[0]).tagName", anchor[1:]) == "TR"
 
 
 def test_a_count_of_the_summary_leads_to_its_claims(opened):

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from thesis_cli.base.errors import WorkFailed
-from thesis_cli.reproduction.claims import judge, write_csv
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading
+from thesis_cli.reproduction.claims import judge, rank, says_nothing, write_csv
+from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Sample
 from thesis_cli.reproduction.measuring import furthest, lowest
 
 
@@ -128,6 +128,63 @@ def test_the_lowest_number_is_the_one_that_is_fewest_standard_errors_from_0():
     assert lowest([1.0, 3.0, 0.9], errors) == Measurement(1.0, 0.5, weakest=0.9)
     assert lowest([-1.0, -3.0, -0.9], errors, sign=-1.0) == Measurement(-1.0, 0.5, weakest=0.9)
     assert lowest([], []) is None
+
+
+def test_what_cannot_be_compared_is_neither_agreement_nor_contradiction(tmp_path):
+    for value in (1.0, 2.0):
+        row = verdict(
+            tmp_path, claim("=", 1.0, value, finding="f", tag="slip", weight=2, not_comparable="Another one.")
+        )
+        assert (row.verdict, row.measured, row.why) == ("not comparable", value, "Another one.")
+        assert (row.finding, row.tag, row.unexplained) == ("", "", False)
+    assert verdict(tmp_path, claim("=", 1.0, None, not_comparable="Another one.")).verdict == "not run"
+
+
+@pytest.mark.parametrize(
+    ("relation", "value", "sources", "expected", "needed"),
+    [
+        ("=", 1.0, 0.04, "not decidable", "some 400."),  # 100 (5 x 0.04 / 0.1)^2
+        ("=", 1.0, 0.01, "not decided", ""),  # the source had enough: the data here are too few
+        ("=", 1.0, 0.0, "not decided", ""),
+        ("=", 1.0, math.inf, "not decided", ""),
+        (">", 1.1, 0.04, "not decidable", "some 400."),  # of the difference that is seen
+        ("=", 9.0, 0.04, "does not hold", ""),
+    ],
+)
+def test_a_sample_of_the_source_that_is_too_small_decides_nothing(tmp_path, relation, value, sources, expected, needed):
+    measure = lambda frame: Measurement(value, 0.05, sources=sources)  # noqa: E731
+    judged = Claim(
+        "c", "s", "published", relation, 1.0, measure, "t", sample=Sample(100, "tasks"), tag="slip", weight=3
+    )
+    row = verdict(tmp_path, judged)
+    assert (row.verdict, row.why.endswith(needed), bool(row.why)) == (expected, True, bool(needed))
+    assert (row.tag, row.weight) == (("slip", 3) if expected == "does not hold" else ("", 0))
+
+
+def test_an_error_beyond_ten_times_what_matters_says_nothing():
+    assert says_nothing("=", 2.2, 1.2, 2.96, 0.22)
+    assert not says_nothing("=", 2.2, 1.2, 2.1, 0.22)
+    assert says_nothing(">", 0.0, 0.15, 4.0, math.nan)
+    assert not says_nothing(">", 0.0, 0.15, 1.4, math.nan)
+
+
+def test_findings_are_ranked_by_whose_they_are_by_tag_and_by_weight():
+    ranked = [
+        (False, "substantive", 1),
+        (False, "reading", 9),
+        (False, "slip", 2),
+        (False, "slip", 1),
+        (True, "slip", 9),
+    ]
+    assert sorted(reversed(ranked), key=lambda each: rank(*each)) == ranked
+
+
+def test_rows_have_names_that_stay_and_say_whose_they_are(tmp_path):
+    own = Claim("M >= 2, (+), Z", "this project", "published", "=", 0.5, lambda frame: None, "t")
+    (row,) = judge(experiment(own), tmp_path)
+    assert (row.id, row.own, row.printed) == ("e.m-above-2-plus-z", True, "0.5")
+    assert verdict(tmp_path, replace(own, source="Thesis 2", kind="bound")).own is False
+    assert verdict(tmp_path, replace(own, kind="bound")).printed == ""
 
 
 def test_a_finding_explains(tmp_path):

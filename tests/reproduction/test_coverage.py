@@ -1,12 +1,13 @@
 """Every number of the sources has an entry, every entry exists, and the page is up to date."""
 
+import csv
 import json
 
 import pytest
 
 from tests.conftest import ROOT
 from thesis_cli.reproduction import coverage
-from thesis_cli.reproduction.coverage import SOURCES, mentions, page, read
+from thesis_cli.reproduction.coverage import SOURCES, mentions, not_reproduced, page, read
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +27,22 @@ def test_every_row_is_on_the_page(shipped):
     """By its number, or else by the section that it judges."""
     text = page(shipped)
     assert {row.experiment for row in shipped.rows if f"[{row.experiment}](" not in text} == set()
+
+
+def test_names_of_claims_are_unique():
+    with open(ROOT / "results" / "claims.csv", encoding="utf-8", newline="") as file:
+        ids = [row["id"] for row in csv.DictReader(file)]
+    assert len(ids) == len(set(ids))
+
+
+def test_what_is_not_reproduced_names_sources_and_experiments_that_exist():
+    found = not_reproduced(ROOT)
+    assert found
+    for each in found:
+        assert each.source in SOURCES
+        assert all((ROOT / "results" / f"{name}.csv").is_file() for name in each.experiments), each.what
+    some = not_reproduced(ROOT, ["table-5-1"])
+    assert some == [each for each in found if "table-5-1" in each.experiments] != []
 
 
 def test_the_statements_are_counted_from_one_on(shipped):

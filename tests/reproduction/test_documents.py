@@ -17,6 +17,11 @@ def test_every_command_has_a_page_with_its_options(name):
     assert f"<!-- options: {name} -->" in "".join(p.read_text() for p in (ROOT / "docs").glob("*.md"))
 
 
+def test_the_counts_of_verdicts_are_those_of_the_table():
+    stale = [path.name for path, text in documents.standing_pages(ROOT).items() if path.read_text() != text]
+    assert stale == [], "run make docs"
+
+
 def test_what_is_generated_is_up_to_date():
     stale = [path.name for path, text in documents.written().items() if not path.exists() or path.read_text() != text]
     assert stale == [], "run make docs"

@@ -21,6 +21,8 @@ from functools import cached_property
 from pathlib import Path
 
 from thesis_cli.base.files import write_atomic
+from thesis_cli.reproduction.claims import VERDICTS, counts, tally
+from thesis_cli.reproduction.experiment import is_own
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -34,13 +36,18 @@ SOURCES = {
 }
 """Titles by name; the name is that of the file of entries."""
 
+SHORT = {
+    "thesis": "Thesis",
+    "gumbel": "Balog et al. 2017",
+    "perturb-max": "Hazan et al.",
+    "structured": "Vembu et al.",
+    "kernel-semantics": "Scibior and Schoelkopf",
+}
+"""Names of the sources in the columns of the table of claims."""
+
 COLUMNS = ["number", "where", "says", "rows", "tests", "same", "reason"]
-VERDICTS = ["holds", "consistent", "not decided", "does not hold"]
-"""Verdicts in the order in which the page counts them; others follow."""
 MOST_NAMES = 12
 """Rows of one experiment that are named one by one."""
-OWN = "this project", "beyond", "beside", "goal"
-"""Beginnings of the column `source` of rows that judge no statement of a source."""
 _NUMBER = r"(?:[0-9A-D]\.)?\d+(?:''|'|[a-z])?(?!\.?\w)"
 _PLURALS = {
     "eqs.": "Equation",
@@ -76,7 +83,7 @@ class JudgedClaim:
     @property
     def own(self) -> bool:
         """Whether it judges no statement of a source."""
-        return self.source.lower().startswith(OWN)
+        return is_own(self.source)
 
     @cached_property
     def mentions(self) -> frozenset[tuple[str, str]]:
@@ -109,6 +116,38 @@ class NumberedStatement:
     tests: tuple[str, ...]
     same: str
     reason: str
+
+
+@dataclass(frozen=True)
+class NotReproduced:
+    """What of a source could not be computed again.
+
+    Attributes
+    ----------
+    experiments : ids of the experiments that come nearest to it.
+    """
+
+    what: str
+    source: str
+    experiments: tuple[str, ...]
+    reason: str
+
+
+def not_reproduced(root: Path, some: Iterable[str] | None = None) -> list[NotReproduced]:
+    """What could not be computed again, from `data/coverage/not-reproduced.csv`; empty if there is no such file.
+
+    Parameters
+    ----------
+    some : ids of experiments, for what belongs to any of them alone.
+    """
+    path = root / "data" / "coverage" / "not-reproduced.csv"
+    if not path.is_file():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        lines = [(each, tuple(filter(None, each["experiments"].split("; ")))) for each in csv.DictReader(file)]
+    found = [NotReproduced(each["what"], each["source"], ids, each["reason"]) for each, ids in lines]
+    chosen = None if some is None else set(some)
+    return [each for each in found if chosen is None or chosen.intersection(each.experiments)]
 
 
 @dataclass(frozen=True)
@@ -182,6 +221,17 @@ class Coverage:
         path, _, name = test.partition("::")
         file = self.root / path
         return file.is_file() and re.search(rf"^def {re.escape(name)}\(", file.read_text(), re.MULTILINE) is not None
+
+
+def standing(coverage: Coverage) -> str:
+    """How many rows on the sources, and how many of the project's own, have each verdict, in two sentences."""
+    parts = [[row.verdict for row in coverage.rows if row.own == own] for own in (False, True)]
+    (sources, first), (own, second) = ((len(rows), tally(counts(rows))) for rows in parts)
+    missing = len(not_reproduced(coverage.root))
+    return (
+        f"{sources} checks of {len(SOURCES)} sources: {first}; not reproduced: {missing} figures, tables or parts of "
+        f"them. {own} checks of this project's own: {second}."
+    )
 
 
 def matching(pattern: str, rows: Iterable[JudgedClaim]) -> list[JudgedClaim]:
@@ -268,7 +318,7 @@ the number of their section. This page is generated from `data/coverage/` and th
 
 def page(coverage: Coverage) -> str:
     """The page in Markdown."""
-    parts = [HEAD, _summary(coverage)]
+    parts = [HEAD, standing(coverage) + "\n", _missing(coverage), _summary(coverage)]
     for source, title in SOURCES.items():
         lines = [f"## {source}", "", f"{title}.", ""]
         lines += ["| number | section | what it says | verdicts | checked by |", "| --- | --- | --- | --- | --- |"]
@@ -279,6 +329,13 @@ def page(coverage: Coverage) -> str:
                 lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         parts.append("\n".join(lines) + "\n")
     return "\n".join([*parts, _others(coverage)])
+
+
+def _missing(coverage: Coverage) -> str:
+    """What could not be computed again."""
+    found = not_reproduced(coverage.root)
+    lines = [f"* {SHORT[each.source]}, {each.what}: {each.reason}." for each in found]
+    return "\n".join(["Not reproduced:" if found else "All was reproduced.", "", *lines]) + "\n"
 
 
 def _others(coverage: Coverage) -> str:

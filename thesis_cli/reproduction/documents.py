@@ -1,5 +1,5 @@
-"""Generated documents: tables of options, the paragraph on what the committed results took, and the
-types of the Python functions.
+"""Generated documents: tables of options, the paragraphs on what the committed results took and on how
+many claims have each verdict, and the types of the Python functions.
 
 `make docs` runs this module; a test holds that nothing is out of date.
 """
@@ -12,6 +12,7 @@ import json
 import math
 import re
 import sys
+import textwrap
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
@@ -23,11 +24,13 @@ from thesis_cli.commands.core.fields import OptionField
 from thesis_cli.commands.core.registry import entries
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.perturbation.estimate import Estimate
+from thesis_cli.reproduction import coverage
 from thesis_cli.reproduction.commands import OWN
 from thesis_cli.reproduction.registry import Checkout, load
 
 ROOT = Path(__file__).resolve().parents[2]
 BEGIN, END = "<!-- options: {} -->", "<!-- end of options -->"
+STANDING, END_OF_STANDING = "<!-- counts -->", "<!-- end of counts -->"
 COSTS, END_OF_COSTS = "<!-- costs -->", "<!-- end of costs -->"
 CLASSES = (FactorGraph, Factor, Estimate, InputError, WorkFailed)
 """Classes that functions take, return or raise, in the reference of the site."""
@@ -183,6 +186,15 @@ def costs_page(checkout: Checkout) -> tuple[Path, str]:
     return path, f"{before}{COSTS}\n{paragraph(checkout)}\n{END_OF_COSTS}{rest.partition(END_OF_COSTS)[2]}"
 
 
+def standing_pages(root: Path) -> dict[Path, str]:
+    """The pages that say how many claims have each verdict, as they should be."""
+    text, found = textwrap.fill(coverage.standing(coverage.read(root)), 100), {}
+    for path in (root / "README.md", root / "docs" / "errata.md", root / "docs" / "reproduce.md"):
+        before, _, rest = path.read_text(encoding="utf-8").partition(STANDING)
+        found[path] = f"{before}{STANDING}\n{text}\n{END_OF_STANDING}{rest.partition(END_OF_STANDING)[2]}"
+    return found
+
+
 def written() -> dict[Path, str]:
     """All generated files of a checkout, as they should be."""
     return {**pages(ROOT / "docs"), ROOT / "thesis_cli" / "__init__.pyi": stub()}
@@ -190,7 +202,9 @@ def written() -> dict[Path, str]:
 
 def main() -> int:
     """Bring all generated files up to date."""
-    for files in (written(), dict([costs_page(Checkout(ROOT))])):  # one page may be in both
+    # one page may be in several
+    for generate in (written, lambda: dict([costs_page(Checkout(ROOT))]), lambda: standing_pages(ROOT)):
+        files = generate()
         changed = {path: text for path, text in files.items() if not path.exists() or path.read_text() != text}
         write_atomic(changed)
         for path in changed:

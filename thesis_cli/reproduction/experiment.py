@@ -29,18 +29,23 @@ class Measurement:
     error : bound of its numerical error (rounding, quadrature, truncation), in the unit of `value`.
     weakest : largest standard error of the numbers of which this one is the worst, if there are
         several; a deviation of any of them that is larger than its errors would have been seen.
+    sources : standard error of the source's own number, where its sample is known.
     """
 
     value: float
     standard_error: float = 0.0
     error: float = 0.0
     weakest: float = 0.0
+    sources: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("value", "standard_error", "error", "weakest"):
+        for name in ("value", "standard_error", "error", "weakest", "sources"):
             number = getattr(self, name)  # of NumPy, perhaps, which JSON cannot hold
             object.__setattr__(self, name, int(number) if isinstance(number, Integral) else float(number))
 
+
+Tag = Literal["", "slip", "reading", "substantive"]
+"""Gravity of a finding, the least first."""
 
 Measure = Callable[["pd.DataFrame"], Measurement | None]
 """Result -> measurement; None if this preset has no row that bears on the statement."""
@@ -61,13 +66,36 @@ class Reading:
 
 
 @dataclass(frozen=True)
+class Sample:
+    """What a source's own number is taken from.
+
+    Attributes
+    ----------
+    size : how many there are.
+    unit : what they are, such as `tasks`.
+    """
+
+    size: int
+    unit: str
+
+
+OWN = "this project", "beyond", "beside", "goal"
+"""Beginnings of the `source` of claims that judge no statement of a source."""
+
+
+def is_own(source: str) -> bool:
+    """Whether the `source` of a claim says that it judges no statement of a source."""
+    return source.lower().startswith(OWN)
+
+
+@dataclass(frozen=True)
 class Claim:
     """A statement of a source that a result can confirm or contradict.
 
     Attributes
     ----------
-    id : name of the claim, unique within the experiment.
-    source : section, equation, table or figure that makes the statement.
+    id : name of the claim, unique within the experiment; it stays, since the row is cited by it.
+    source : section, equation, table or figure that makes the statement; begins with one of `OWN` if none does.
     kind : `identity` (an equality that is proven), `bound` (an inequality that is proven),
         `comparison` (an observation of what is larger, better, or tends to what), or `published` (a
         number that a source prints or plots).
@@ -80,6 +108,14 @@ class Claim:
     scale : deviation that the statement must tell from none. None for a tenth of `published` in an
         equality; an inequality then holds only if it is strict.
     reading : meaning that vague words are given, if there are any.
+    printed : the number as the source prints it, if `published` is another form of it.
+    not_comparable : why the statement cannot be judged here, a sentence: it is about data, a network, an
+        implementation or a machine that the source does not give.
+    sample : what the source's own number is taken from; `not decidable` if that is too few.
+    tag : gravity of a finding: `slip` (a sign, an index), `substantive` (a statement or proof fails), `reading` (it
+        depends on the meaning of a word).
+    weight : place of a finding among those with its tag, the largest first.
+    headline : a finding in one sentence, for those that come first.
     """
 
     id: str
@@ -94,6 +130,12 @@ class Claim:
     finding: str = ""
     scale: float | None = None
     reading: Reading | None = None
+    printed: str = ""
+    not_comparable: str = ""
+    sample: Sample | None = None
+    tag: Tag = ""
+    weight: int = 0
+    headline: str = ""
 
     @property
     def allowance(self) -> float:

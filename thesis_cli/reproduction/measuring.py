@@ -237,14 +237,14 @@ def lowest(values: ArrayLike, standard_errors: ArrayLike, sign: float = 1.0) -> 
     return Measurement(float(numbers[at]), float(errors[at]), weakest=float(errors.max()))
 
 
-def measured(function: Callable[..., tuple[float, float] | None], *what: Any) -> Measure:
-    """The measurement of a function that gives a number and its standard error, or None, for a result
-    and `what`."""
+def measured(function: Callable[..., tuple[float, ...] | None], *what: Any) -> Measure:
+    """The measurement of a function that gives a number, its standard error, and perhaps that of the
+    source's own number, or None, for a result and `what`."""
     return measure(function)(*what)
 
 
 def printed(
-    name: str, source: str, statement: str, number: float, unit: float, measure: Measure, finding: str = ""
+    name: str, source: str, statement: str, number: float, unit: float, measure: Measure, text: str, **more: Any
 ) -> Claim:
     """The claim that a time or a ratio is as printed.
 
@@ -254,6 +254,8 @@ def printed(
     number : as printed.
     unit : of its last digit.
     measure : measures its log10.
+    text : the number with its unit.
+    more : other fields of the claim.
     """
     return Claim(
         name,
@@ -265,19 +267,23 @@ def printed(
         statement,
         rounding=log10(1 + unit / 2 / number),
         scale=log10(FACTOR),
-        finding=finding,
+        printed=text,
+        **more,
     )
 
 
-def measure(function: Callable[..., Measurement | tuple[float, float] | None]) -> Callable[..., Measure]:
+def measure(function: Callable[..., Measurement | tuple[float, ...] | None]) -> Callable[..., Measure]:
     """Decorator that makes of f(result, *what) a function of `what` that gives a measure; f may return a
-    number and its standard error."""
+    number, its standard error, and that of the source's own number."""
 
     @wraps(function)
     def given(*what: Any, **named: Any) -> Measure:
         def of(frame: pd.DataFrame) -> Measurement | None:
             found = function(frame, *what, **named)
-            return Measurement(*found) if isinstance(found, tuple) else found
+            if isinstance(found, tuple):
+                value, error, *sources = found
+                return Measurement(value, error, sources=sum(sources))
+            return found
 
         return of
 

@@ -21,7 +21,7 @@ def toy(tmp_path):
 def test_from_nothing_to_claims_and_figures(cli, toy):
     result = cli("reproduce", "--jobs", 1)
     assert result.status == 0, result.err
-    assert "2 claims at preset quick: 1 hold, 0 consistent, 0 not decided, 1 do not hold (1 of them" in result.out
+    assert "2 checks of the sources at preset quick: 1 agree, 1 do not hold\n" in result.out
     assert "see docs/errata.md, some finding" in result.out
     assert "4 tasks run" in result.err
     assert sorted(p.name for p in (toy / "results/quick").iterdir()) == [

@@ -16,7 +16,9 @@ def test_the_page_is_written_and_stands_until_a_file_changes(cli, tmp_path):
     result = cli("report")
     assert (result.status, result.err) == (0, "")
     assert "2 figures, 3 claims" in result.out
-    assert "claims  2 holds, 0 consistent, 0 not decided, 1 does not hold" in result.out
+    assert (
+        "claims  2 holds, 0 consistent, 0 not decided, 0 not decidable, 0 not comparable, 1 does not hold" in result.out
+    )
     page = tmp_path / "results/report.html"
     before = page.stat()
     assert cli("report", "--verify").status == 0

@@ -1,4 +1,4 @@
-"""Paired random features of a kernel, of norm 1 (Thesis section 4.5, corrected)."""
+"""Paired random features of a kernel, of norm 1, as Thesis Proposition 14 asks."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Features:
     """phi(x) = [cos a_1, ..., cos a_{J/2}, sin a_1, ..., sin a_{J/2}] / sqrt(J/2), a_j = w_j . x +
     sum_c u_cj[x_c].
 
-    As cos^2 + sin^2 = 1, |phi(x)| = 1, which Proposition 14 needs; the thesis's sqrt(2/J) cos(w . x
-    + b) have norms of up to sqrt 2.
+    As cos^2 + sin^2 = 1, |phi(x)| = 1, which Proposition 14 needs; the sqrt(2/J) cos(w . x + b) of
+    the thesis's published code have norms of up to sqrt 2.
 
     Attributes
     ----------

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from thesis_cli.reproduction.claims import Verdict
+    from thesis_cli.reproduction.coverage import NotReproduced
     from thesis_cli.reproduction.publication import Published
     from thesis_cli.reproduction.registry import Checkout
 
@@ -71,6 +72,10 @@ class ListRequest(Request):
     """List the experiments of this checkout."""
 
 
+PARTS = {"sources": False, "own": True}
+"""Rows on the sources, and those of this project, which are counted apart."""
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ClaimsResult(Summary):
     """Verdicts on claims.
@@ -79,10 +84,12 @@ class ClaimsResult(Summary):
     ----------
     preset : sizes of the results.
     verdicts : on each claim.
+    missing : what of the sources could not be computed again.
     """
 
     preset: str
     verdicts: Sequence[Verdict]
+    missing: Sequence[NotReproduced]
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -96,10 +103,17 @@ class ClaimsResult(Summary):
         return int(bool(self.failures()) or any(v.unexplained for v in self.verdicts))
 
     def facts(self) -> Mapping[str, Any]:
-        return {"preset": self.preset, "claims": [asdict(v) for v in self.verdicts]}
+        from thesis_cli.reproduction.claims import counts
+
+        return {
+            "preset": self.preset,
+            "not_reproduced": [asdict(each) for each in self.missing],
+            "counts": {name: counts(v.verdict for v in self.verdicts if v.own == own) for name, own in PARTS.items()},
+            "claims": [asdict(v) for v in self.verdicts],
+        }
 
     def summary(self, full: bool = False) -> str:
-        return "\n".join(_claims(self.verdicts, self.preset))
+        return "\n".join([*_missing(self.missing), *_claims(self.verdicts, self.preset, len(self.missing))])
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -135,6 +149,7 @@ class ReproduceResult(ClaimsResult):
 
 def reproduce(request: ReproduceRequest, progress: Progress) -> ReproduceResult:
     """Run what is missing, judge the claims, and compare the tables."""
+    from thesis_cli.reproduction.coverage import not_reproduced
     from thesis_cli.reproduction.registry import checkout_here
     from thesis_cli.reproduction.runner import reproduce as run
 
@@ -166,6 +181,7 @@ def reproduce(request: ReproduceRequest, progress: Progress) -> ReproduceResult:
         request=request,
         preset=request.preset,
         verdicts=_judge(checkout, request.preset, chosen),
+        missing=not_reproduced(checkout.root, request.ids),
         experiments=len(chosen),
         failed=failed,
         tables=tables,
@@ -174,11 +190,13 @@ def reproduce(request: ReproduceRequest, progress: Progress) -> ReproduceResult:
 
 def claims(request: ClaimsRequest, progress: Progress) -> ClaimsResult:
     """Judge the claims from the CSV files."""
+    from thesis_cli.reproduction.coverage import not_reproduced
     from thesis_cli.reproduction.registry import find_checkout
 
     checkout = find_checkout()
     verdicts = _judge(checkout, request.preset, checkout.select(list(request.ids or ())))
-    return ClaimsResult(request=request, preset=request.preset, verdicts=verdicts)
+    missing = not_reproduced(checkout.root, request.ids)
+    return ClaimsResult(request=request, preset=request.preset, verdicts=verdicts, missing=missing)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -247,32 +265,65 @@ def _judge(checkout: Checkout, preset: str, chosen: Mapping[str, Path]) -> list[
     return verdicts
 
 
-def _claims(verdicts: Sequence[Verdict], preset: str) -> list[str]:
-    """Lines of text on each claim, and how many have each verdict."""
-    from thesis_cli.base.figures import nice
-    from thesis_cli.reproduction.claims import CONSISTENT, FAILS, HOLDS, NOT_RUN, UNDECIDED, VERDICTS
+def _missing(missing: Sequence[NotReproduced]) -> list[str]:
+    """Lines of text on what could not be computed again."""
+    from thesis_cli.reproduction.coverage import SHORT
 
-    room = _width() - 52
-    found = [f"{'statement':<{room}} {'published':>11} {'measured':>11} {'detects':>10}  verdict"] * bool(verdicts)
+    found = ["Not reproduced:"] * bool(missing)
+    for each in missing:
+        text = f"{SHORT[each.source]}, {each.what}: {each.reason}."
+        found += textwrap.wrap(text, _width() - 2, initial_indent="  ", subsequent_indent="    ")
+    return [*found, ""] if missing else []
+
+
+def _claims(verdicts: Sequence[Verdict], preset: str, missing: int) -> list[str]:
+    """Lines of text on each claim, those on the sources first, and how many have each verdict."""
+    found: list[str] = []
+    for own in PARTS.values():
+        rows = [v for v in verdicts if v.own == own]
+        if rows:
+            found += ["This project's own checks, which no source states:", ""] * own + _table(rows) + [""]
+    for own in PARTS.values():
+        rows = [v for v in verdicts if v.own == own]
+        if rows or not own:
+            found.append(_headline(rows, preset, own, missing))
+    return found
+
+
+def _table(verdicts: Sequence[Verdict]) -> list[str]:
+    """Lines of text on each of some claims."""
+    from thesis_cli.base.figures import nice
+
+    room = _width() - 53
+    found = [f"{'statement':<{room}} {'expected':>11} {'measured':>11} {'detects':>10}  verdict"]
     for experiment in dict.fromkeys(v.experiment for v in verdicts):
         found.append(f"\n{experiment}")
         for v in (v for v in verdicts if v.experiment == experiment):
-            text = f"{v.statement} ({'; '.join(filter(None, [v.source, v.reading]))})"
+            printed = f"printed: {v.printed}" if v.printed else ""
+            text = f"{v.statement} ({'; '.join(filter(None, [v.source, printed, v.reading]))})"
             first, *others = textwrap.wrap(text, room - 2)
-            published = ("" if v.relation == "=" else f"{v.relation} ") + nice(v.published)
-            numbers = f"{published:>11} {nice(v.measured):>11} {nice(v.detects):>10}"
+            expected = ("" if v.relation == "=" else f"{v.relation} ") + nice(v.published)
+            detects = "too large" if v.is_silent else nice(v.detects)
+            numbers = f"{expected:>11} {nice(v.measured):>11} {detects:>10}"
             found.append(f"  {first:<{room - 2}} {numbers}  {v.verdict}")
             found += [f"  {line}" for line in others]
             if v.finding:
-                found.append(f"    see docs/errata.md, {v.finding}")
-    count = {verdict: sum(v.verdict == verdict for v in verdicts) for verdict in VERDICTS}
-    findings = count[FAILS] - sum(v.unexplained for v in verdicts)
-    found.append(
-        ("\n" if verdicts else "") + f"{counted(len(verdicts), 'claim')} at preset {preset}: {count[HOLDS]} hold, "
-        f"{count[CONSISTENT]} consistent, {count[UNDECIDED]} not decided, {count[FAILS]} do not hold "
-        f"({findings} of them findings of docs/errata.md), {count[NOT_RUN]} not run"
-    )
+                found.append(f"    see docs/errata.md, {v.finding}{f' ({v.tag})' if v.tag else ''}")
+            found += textwrap.wrap(v.why, room + 20, initial_indent="    ", subsequent_indent="    ")
     return found
+
+
+def _headline(verdicts: Sequence[Verdict], preset: str, own: bool, missing: int) -> str:
+    """How many of the claims on the sources, or of the project's own, have each verdict."""
+    from thesis_cli.reproduction.claims import counts, tally
+
+    whose = "this project's own" if own else "the sources"
+    found = (
+        f"{counted(len(verdicts), 'check')} of {whose} at preset {preset}: {tally(counts(v.verdict for v in verdicts))}"
+    )
+    unexplained = sum(v.unexplained for v in verdicts)
+    found += f" ({unexplained} of them not explained in docs/errata.md)" if unexplained else ""
+    return f"{found}; not reproduced: {missing}" if missing and not own else found
 
 
 def _tables(tables: Sequence[Published], preset: str, chosen: int) -> list[str]:

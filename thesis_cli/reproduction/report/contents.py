@@ -11,11 +11,10 @@ from typing import Any
 
 from thesis_cli.base.wording import counted
 from thesis_cli.reproduction import coverage
-from thesis_cli.reproduction.claims import FAILS
+from thesis_cli.reproduction.claims import FAILS, VERDICTS
 from thesis_cli.reproduction.registry import Checkout
 from thesis_cli.reproduction.report.files import (
     SECTIONS,
-    VERDICTS,
     ClaimRow,
     Sections,
     not_run,
@@ -60,6 +59,12 @@ class Finding:
         return "finding-" + slug(self.heading)
 
     @property
+    def refuted(self) -> ClaimRow | None:
+        """The gravest of its claims that do not hold; None if all of them hold."""
+        fail = (claim for claim in self.claims if claim.verdict == FAILS)
+        return min(fail, key=lambda each: (each.rank, not each.headline), default=None)
+
+    @property
     def lead(self) -> str:
         """First sentences, without marks, up to `LEAD` characters; the place in the source is left out."""
         sentences = re.split(r"(?<=[.:?])\s+(?=[A-Z])", _plain(self.text))
@@ -83,6 +88,7 @@ class Contents:
     findings : findings in the order of the errata.
     numbers : counts of the numbered statements of each source.
     uncovered : numbered statements that neither a claim nor a test checks, with the reason.
+    missing : what of the sources could not be computed again, with the reason.
     general : missing and inconsistent parts outside of the files of single experiments.
     """
 
@@ -91,12 +97,20 @@ class Contents:
     findings: tuple[Finding, ...]
     numbers: tuple[SourceCounts, ...]
     uncovered: tuple[coverage.NumberedStatement, ...]
+    missing: tuple[coverage.NotReproduced, ...] = ()
     general: tuple[str, ...] = ()
 
     def counts(self, section: str | None = None) -> dict[str, int]:
-        """Claims of a section, or of all, by verdict."""
-        found = Counter(claim.verdict for claim in self.claims if section in (None, claim.section))
+        """Claims of a section by verdict; without one, those on all sources."""
+        chosen = (c for c in self.claims if (not c.own if section is None else c.section == section))
+        found = Counter(claim.verdict for claim in chosen)
         return {verdict: found[verdict] for verdict in VERDICTS}
+
+    @property
+    def gravest(self) -> list[ClaimRow]:
+        """Refuted statements with a headline, of different findings, the gravest first."""
+        rows = (finding.refuted for finding in self.findings)
+        return sorted((row for row in rows if row and row.headline), key=lambda row: row.rank)
 
     @property
     def faults(self) -> list[str]:
@@ -150,6 +164,7 @@ def gather(checkout: Checkout, preset: str = "paper") -> Contents:
         findings=findings,
         numbers=tuple(_numbers(known)),
         uncovered=tuple(e for e in known.entries if not (known.judges(e) or e.tests or e.same)),
+        missing=tuple(coverage.not_reproduced(checkout.root)),
         general=tuple(general),
     )
 
@@ -164,7 +179,7 @@ def _coverage(root: Path) -> tuple[coverage.Coverage, list[str]]:
 
 def _result(name: str, folder: Path, sections: Sections, claims: Sequence[ClaimRow]) -> ExperimentReport:
     files = read_files(folder, name)
-    own = tuple(claim for claim in claims if claim.experiment == name)
+    own = tuple(sorted((c for c in claims if c.experiment == name), key=lambda claim: claim.own))
     return ExperimentReport(
         id=name,
         section=sections.of(re.sub("^beside ", "", str(files.record.get("source", "")))),

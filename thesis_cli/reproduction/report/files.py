@@ -7,16 +7,27 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import counted, is_number
-from thesis_cli.reproduction.claims import CONSISTENT, FAILS, HOLDS, NOT_RUN, UNDECIDED
+from thesis_cli.reproduction.claims import (
+    FAILS,
+    INCOMPARABLE,
+    NOT_RUN,
+    UNDECIDABLE,
+    UNDECIDED,
+    VERDICTS,
+    rank,
+    says_nothing,
+    slug,
+)
 from thesis_cli.reproduction.comparison import NoTable, parse
 from thesis_cli.reproduction.coverage import Coverage, mentions
+from thesis_cli.reproduction.experiment import is_own
 from thesis_cli.reproduction.publication import was_changed
 
 SECTIONS: Mapping[str, str] = {
@@ -41,7 +52,6 @@ ORIGINS: Mapping[str, str] = {
 """The source that each section reproduces."""
 
 _AUTHORS = {"Hazan": "perturb-max", "Vembu": "structured", "Scibior": "kernel-semantics"}
-_OWN = re.compile(r"(this project|beyond|beside|goal)", re.IGNORECASE)
 _PLACE = re.compile(r"\b([1-5]|[A-D])\.\d|\b([A-D])$|\b[Cc]hapter ([2-5])\b")
 _APPENDICES = {"1": 2, "A": 2, "B": 3, "C": 4, "D": 5}
 
@@ -61,7 +71,7 @@ class Sections:
 
         The first place that it names decides. What stands beside a source is this project's own.
         """
-        if _OWN.match(source):
+        if is_own(source):
             return "own"
         first = next((section for name, section in _AUTHORS.items() if source.startswith(name)), "")
         if first:
@@ -174,8 +184,6 @@ def _problem(figure: Path) -> str:
     return ""
 
 
-VERDICTS = (HOLDS, CONSISTENT, UNDECIDED, FAILS)
-"""Verdicts, in the order in which they are counted."""
 NUMBERS = ("published", "measured", "error", "detects")
 """Columns that have numbers."""
 PRINTED = 1e-5
@@ -202,6 +210,39 @@ class ClaimRow:
     verdict: str
     finding: str
     section: str
+    scale: str = "nan"
+    id: str = ""
+    printed: str = ""
+    tag: str = ""
+    weight: str = ""
+    headline: str = ""
+    why: str = ""
+
+    @property
+    def own(self) -> bool:
+        """Whether it judges no statement of a source."""
+        return is_own(self.source)
+
+    @property
+    def anchor(self) -> str:
+        """Name of the row within the page."""
+        return f"claim-{self.id or f'{self.experiment}.{slug(self.claim)}'}"
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the error is so large that the number tells nothing."""
+        if self.verdict not in (UNDECIDED, UNDECIDABLE):
+            return False
+        published, measured, detects, scale = (
+            float(each) if is_number(each) else math.nan
+            for each in (self.published, self.measured, self.detects, self.scale)
+        )
+        return says_nothing(self.relation, published, measured, detects, scale)
+
+    @property
+    def rank(self) -> tuple[bool, int, int]:
+        """Place among the findings, the gravest first: see `claims.rank`."""
+        return rank(self.own, self.tag, int(self.weight) if self.weight.isdecimal() else 0)
 
 
 @dataclass(frozen=True)
@@ -229,7 +270,8 @@ def read_claims(path: Path, sections: Sections) -> ClaimsTable:
     except NoTable as error:
         raise InputError(f"the table is damaged: {error}", remedy, source=path) from None
     names = [name for name in ClaimRow.__dataclass_fields__ if name != "section"]
-    if missing := [name for name in names if name not in heading]:
+    required = [name for name in names if ClaimRow.__dataclass_fields__[name].default is MISSING]
+    if missing := [name for name in required if name not in heading]:
         raise InputError(f"the table has no column {missing[0]}", remedy, source=path)
     rows, faults = list[ClaimRow](), list[str]()
     for line in lines:
@@ -239,7 +281,8 @@ def read_claims(path: Path, sections: Sections) -> ClaimsTable:
             if not is_number(cells[column]):
                 faults.append(f"{name}: {column} is {cells[column] or 'empty'!r}, not a number")
                 cells[column] = "nan"
-        row = ClaimRow(**{name: cells[name] for name in names}, section=sections.of(cells["source"]))
+        known = {name: cells[name] for name in names if name in cells}
+        row = ClaimRow(**known, section=sections.of(cells["source"]))
         if row.verdict not in (*VERDICTS, NOT_RUN):
             faults.append(f"{name}: {row.verdict or 'empty'!r} is no verdict")
         elif _contradicts(row):
@@ -261,6 +304,8 @@ def not_run(experiment: str, claims: Sequence[ClaimRow]) -> list[str]:
 def _contradicts(row: ClaimRow) -> bool:
     """Whether no reading and no rounding of the source lets the numbers of a row give its verdict."""
     published, measured, error, detects = (float(getattr(row, name)) for name in NUMBERS)
+    if row.verdict == INCOMPARABLE:
+        return math.isnan(measured)
     if row.verdict == NOT_RUN or math.isnan(measured):
         return (row.verdict == NOT_RUN) != math.isnan(measured)
     slack = PRINTED * (abs(published) + abs(measured) + abs(detects))

@@ -15,11 +15,15 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from thesis_cli import __version__
 from thesis_cli.base.figures import difference, nice
-from thesis_cli.reproduction.claims import CONSISTENT, FAILS, HOLDS, UNDECIDED
-from thesis_cli.reproduction.coverage import Coverage, NumberedStatement
+from thesis_cli.reproduction.claims import CONSISTENT, FAILS, HOLDS, INCOMPARABLE, UNDECIDABLE, UNDECIDED, VERDICTS
+from thesis_cli.reproduction.coverage import SHORT, Coverage, NumberedStatement
 from thesis_cli.reproduction.report.contents import Contents, ExperimentReport, Finding, slug
-from thesis_cli.reproduction.report.files import ORIGINS, SECTIONS, VERDICTS, ClaimRow, Sections
+from thesis_cli.reproduction.report.files import ORIGINS, SECTIONS, Sections
+
+FIRST = 3
+"""Findings that the first screen tells."""
 
 COLOURS = 64
 """Colours of a picture in the page; figures have few, and most of the rest is antialiasing."""
@@ -28,12 +32,19 @@ MEANINGS: Mapping[str, str] = {
     HOLDS: "the measurement agrees, and could have refuted it",
     CONSISTENT: "a proven inequality, met within the error",
     UNDECIDED: "the error is too large to tell",
+    UNDECIDABLE: "the source's own sample is too small for it",
+    INCOMPARABLE: "about data, a network, code or a machine that the source does not give",
     FAILS: "off by more than the error, five standard errors",
 }
 """Meaning of each verdict in a few words."""
 
-CHAPTERS = tuple(id for id in SECTIONS if id.startswith("chapter-"))
-"""Sections of the thesis."""
+GRAVITY = {
+    "substantive": "Statements and proofs that fail",
+    "reading": "Statements that depend on the meaning of a word",
+    "slip": "Slips: signs, indices, misprinted formulas",
+    "": "Other statements",
+}
+"""Headings of the findings by their tags, the gravest first."""
 HERE = Path(__file__).parent
 
 
@@ -67,7 +78,6 @@ def page(contents: Contents, root: Path, out: Path, results: Path | None = None)
         found = markdown.render(text)
         return re.sub(r'href="(?!https?:|#)([^"]+)"', lambda m: f'href="{_joined(base, m[1])}"', found)
 
-    counts = {id: contents.counts(id) for id in SECTIONS}
     places = {result.id: place for place, result in enumerate(contents.results)}
     return rendered(
         "report.html.j2",
@@ -77,11 +87,16 @@ def page(contents: Contents, root: Path, out: Path, results: Path | None = None)
         verdicts=VERDICTS,
         meanings=MEANINGS,
         classes={verdict: slug(verdict) for verdict in VERDICTS},
-        thesis={verdict: sum(counts[id][verdict] for id in CHAPTERS) for verdict in VERDICTS},
+        sources=contents.counts(),
+        own=contents.counts("own"),
+        names=SHORT,
+        gravest=contents.gravest[:FIRST],
+        gravity=GRAVITY,
+        version=__version__,
         uncovered=Counter(_section(entry, Sections(Coverage(root, {}, (), ()))) for entry in contents.uncovered),
         refuted=refuted(contents.findings),
-        others=[finding for finding in contents.findings if not _first_refuted(finding)],
-        ordered=sorted(contents.claims, key=lambda claim: places.get(claim.experiment, -1)),
+        others=[finding for finding in contents.findings if not finding.refuted],
+        ordered=sorted(contents.claims, key=lambda claim: (claim.own, places.get(claim.experiment, -1))),
         script=(HERE / "report.js").read_text(encoding="utf-8"),
         picture=data_uri,
         size=size,
@@ -98,17 +113,15 @@ def page(contents: Contents, root: Path, out: Path, results: Path | None = None)
 
 
 def refuted(findings: Iterable[Finding]) -> Mapping[str, Sequence[Finding]]:
-    """Findings with a claim that does not hold, by the section of the first such claim."""
-    found: dict[str, list[Finding]] = {id: [] for id in SECTIONS}
-    for finding in findings:
-        claim = _first_refuted(finding)
-        if claim:
-            found[claim.section].append(finding)
-    return {id: group for id, group in found.items() if group}
-
-
-def _first_refuted(finding: Finding) -> ClaimRow | None:
-    return next((claim for claim in finding.claims if claim.verdict == FAILS), None)
+    """Findings with a claim that does not hold, by the tag of the gravest of these, the gravest first; those of
+    this project's own come under `own`."""
+    ranked = sorted((f.refuted.rank, place, f) for place, f in enumerate(findings) if f.refuted)
+    found: dict[str, list[Finding]] = {tag: [] for tag in (*GRAVITY, "own")}
+    for _, _, finding in ranked:
+        row = finding.refuted
+        assert row is not None
+        found["own" if row.own else row.tag if row.tag in GRAVITY else ""].append(finding)
+    return {tag: group for tag, group in found.items() if group}
 
 
 def _section(entry: NumberedStatement, sections: Sections) -> str:

@@ -22,6 +22,20 @@
     shown.textContent = `${count} of ${rows.length} claims`;
   };
 
+  // The filters stand in the address, behind the name of the table: #claims?verdict=holds&search=gumbel
+  const fields = { search, verdict, section };
+  const note = () => {
+    const set = Object.entries(fields).filter(([, field]) => field.value).map(([name, field]) => [name, field.value]);
+    history.replaceState(null, "", `#claims${set.length ? `?${new URLSearchParams(set)}` : ""}`);
+  };
+  const read = () => {
+    const [name, query] = location.hash.slice(1).split("?");
+    if (name !== "claims" || query === undefined) return;
+    const given = new URLSearchParams(query);
+    Object.entries(fields).forEach(([key, field]) => { field.value = given.get(key) || ""; });
+    filter();
+  };
+
   const value = (row, column) => {
     const cell = row.cells[column];
     return cell.dataset.value === undefined ? cell.textContent.trim() : Number(cell.dataset.value);
@@ -50,7 +64,8 @@
   });
 
   const reveal = () => {
-    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    read();
+    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1).split("?")[0]));
     for (let each = target; each; each = each.parentElement) {
       if (each.tagName === "DETAILS") each.open = true;
     }
@@ -62,6 +77,19 @@
       verdict.value = link.dataset.verdict;
       section.value = link.dataset.section || "";
       filter();
+      setTimeout(note);
+    });
+  });
+
+  // A link to a row also copies how to cite it.
+  const { version } = document.querySelector("footer").dataset;
+  document.querySelectorAll("a.cite").forEach((link) => {
+    link.textContent = "copy citation";
+    link.addEventListener("click", () => {
+      const [judged, statement, source, , measured, error] = [...link.closest("tr").cells].map((cell) => cell.innerText.trim());
+      const id = link.hash.slice(1).replace("claim-", "");
+      navigator.clipboard?.writeText(`thesis-cli ${version}, claim ${id}: "${statement}" (${source}): ${judged}; measured `
+        + `${measured}, error ${error}. ${location.href.split("#")[0]}${link.hash}`);
     });
   });
 
@@ -86,9 +114,9 @@
   addEventListener("afterprint", () => opened.forEach((each) => { each.open = false; }));
 
   form.hidden = false;
-  form.addEventListener("input", filter);
+  form.addEventListener("input", () => { filter(); note(); });
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("reset", () => setTimeout(filter));
+  form.addEventListener("reset", () => setTimeout(() => { filter(); note(); }));
   addEventListener("hashchange", reveal);
   // a link to the place that is already in the address does not change it
   document.addEventListener("click", (event) => {

@@ -66,7 +66,8 @@ def draw(frame: pd.DataFrame) -> Figure:
         _sandwich(ax, frame, kind)
     _orders(axes[2, 2], frame)
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncol=3)
-    figure.legend(*axes[2, 0].get_legend_handles_labels(), loc="outside lower center", ncol=3)
+    shown = {text: h for ax in axes[2] for h, text in zip(*ax.get_legend_handles_labels(), strict=True)}
+    figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncol=3)
     return figure
 
 
@@ -136,7 +137,7 @@ def _sandwich(ax: Axes, frame: pd.DataFrame, kind: str) -> None:
         found = means.get(name, pd.Series(dtype=float))
         ax.plot(found.index, found, marker, color=colour, label=f"{name}, where converged")
     ax.plot(exact.index, exact, color="black", label="exact")
-    ax.axhline(math.log(2), color="black", linewidth=0.6, linestyle=":")
+    ax.axhline(math.log(2), color="black", linewidth=0.8, linestyle="--", label=r"$\ln 2$")
     side = int(rows.side.max()) if len(rows) else 0
     label(ax, "coupling $C$, nats", "$H_1$ per variable, nats", f"{kind}, {side} x {side}")
 
@@ -149,14 +150,16 @@ def _orders(ax: Axes, frame: pd.DataFrame) -> None:
     rows = rows.assign(place=[1 if a == math.inf else a / (1 + a) for a in rows.alpha])
     for end, marker in (("lower", "^"), ("upper", "v")):
         bound = rows[(rows.estimator == f"{end}, ln Z known") & (rows.alpha != 1)]
-        ax.plot(bound.place, bound.exact + bound.bias, marker, color="#555555", label=f"{end} bound", markersize=4)
+        ax.plot(
+            bound.place, bound.exact + bound.bias, marker, color="#555555", label=f"right: {end} bound", markersize=4
+        )
     exact = rows.drop_duplicates("alpha").sort_values("alpha")
     ax.plot(exact.place, exact.exact, color="black")
     least = exact.exact.min()
     place = np.linspace(0, 1, 100)
     with np.errstate(divide="ignore"):
         ceiling = np.where(place > 0.5, least * place / (2 * place - 1), math.inf)  # alpha / (alpha - 1) H_inf
-    ax.plot(place, np.minimum(ceiling, math.log(2)), "k:", linewidth=0.8)
+    ax.plot(place, np.minimum(ceiling, math.log(2)), "k:", linewidth=0.8, label="right: from one MAP call")
     ax.plot(place, np.full(place.size, least), "k:", linewidth=0.8)
     ax.set_xticks([0, 1 / 6, 1 / 3, 2 / 3, 5 / 6, 1], ["0", "0.2", "0.5", "2", "5", r"$\infty$"])
     label(

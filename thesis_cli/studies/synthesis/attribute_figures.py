@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thesis_cli.base.figures import panels
-from thesis_cli.studies.synthesis.confusion import Confusion, serial_order
+from thesis_cli.studies.synthesis.confusion import FEW, Confusion, serial_order
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ COLOURS = "Blues"
 DARKEST = 0.99
 """Share of the cells below the darkest shade."""
 
+TOLD = 0.2
+"""Least number that is written into its cell."""
+
 LANDSCAPE = 9.7
 """Inches: the width of the text on an A4 page that lies on its side."""
 
@@ -33,21 +36,20 @@ def short(probability: float) -> str:
     return text.removeprefix("0") if text != "1.00" else "1."
 
 
-def numbers(axes: Axes, matrix: Floats, most: float, size: float, up: float = 0.0) -> None:
+def numbers(axes: Axes, matrix: Floats, most: float, size: float) -> None:
     """A matrix as shaded cells with their numbers.
 
     Parameters
     ----------
     most : the number that has the darkest shade.
     size : size of the numbers, in points.
-    up : part of a cell by which the numbers stand above its middle.
     """
     axes.imshow(np.nan_to_num(matrix), cmap=COLOURS, vmin=0, vmax=most, aspect="auto", interpolation="nearest")
     axes.grid(visible=False)
     for (i, j), probability in np.ndenumerate(matrix):
         colour = "white" if probability > 0.6 * most else "black"
         axes.text(
-            j, i - up, short(float(probability)), ha="center", va="center", fontsize=size, color=colour, in_layout=False
+            j, i, short(float(probability)), ha="center", va="center", fontsize=size, color=colour, in_layout=False
         )
     for side in axes.spines.values():
         side.set_visible(False)
@@ -67,7 +69,8 @@ def square(axes: Axes, i: int, j: int) -> None:
 
 
 def confusion_figure(cells: pd.DataFrame) -> Figure:
-    """A conditional confusion matrix, its rows and columns in an order that shows blocks.
+    """A conditional confusion matrix, its rows and columns in an order that shows blocks; cells of fewer
+    than `FEW` programs have a dot.
 
     Parameters
     ----------
@@ -83,13 +86,17 @@ def confusion_figure(cells: pd.DataFrame) -> Figure:
     order = serial_order(Confusion(matrix, counts))
     matrix, counts = matrix[np.ix_(order, order)], counts[np.ix_(order, order)]
     most = float(np.nanquantile(matrix, DARKEST))
-    numbers(axes, matrix, most, 7, up=0.2)
+    image = axes.imshow(matrix, cmap=COLOURS, vmin=0, vmax=most, aspect="auto", interpolation="nearest")
+    bar = figure.colorbar(image, ax=axes, location="right", extend="max", shrink=0.5, aspect=30)
+    bar.set_label("mean probability of a false positive")
+    axes.grid(visible=False)
     for (i, j), count in np.ndenumerate(counts):
-        if count > 0:
-            colour = "white" if matrix[i, j] > 0.6 * most else "0.25"
-            axes.text(
-                j, i + 0.26, f"({count:.0f})", ha="center", va="center", fontsize=5.6, color=colour, in_layout=False
-            )
+        if 0 < count < FEW:
+            axes.plot(j, i, ".", color="0.45", markersize=2.5)
+        elif count and matrix[i, j] >= TOLD:
+            colour = "white" if matrix[i, j] > 0.6 * most else "black"
+            text = short(float(matrix[i, j]))
+            axes.text(j, i, text, ha="center", va="center", fontsize=7.5, color=colour, in_layout=False)
     names = [ATTRIBUTES[c] for c in order]
     axes.set_xticks(range(len(names)), names, rotation=90)
     axes.set_yticks(range(len(names)), names)

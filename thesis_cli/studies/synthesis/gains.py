@@ -21,15 +21,18 @@ if TYPE_CHECKING:
 Number = tuple[float, float]
 """A number and its standard error, which is inf where only a bound is known that decides nothing."""
 
+Beside = tuple[float, float, float]
+"""A number, the standard error of its difference from a printed one, and that of the printed one."""
 
-def against_source(found: Speedup, published: float) -> Number:
+
+def against_source(found: Speedup, published: float) -> Beside:
     """A ratio beside one that a source prints for as many tasks: its tasks are taken to vary as
     much, so that the difference of the two has sqrt(2) times the standard error."""
     value, error = found.against(published)
-    return value, error * 2**0.5
+    return value, error * 2**0.5, error
 
 
-def gain_as_printed(frame: pd.DataFrame, search: str, share: float, published: float) -> Number | None:
+def gain_as_printed(frame: pd.DataFrame, search: str, share: float, published: float) -> Beside | None:
     """log10 of a speedup beside that of a printed one."""
     found = gain(frame, search, share)
     return None if found is None else against_source(found, published)
@@ -53,7 +56,7 @@ def gaining(frame: pd.DataFrame, search: str, factor: float) -> Number | None:
     return share_of(int((gains >= np.log10(factor)).sum()), len(gains)) if len(gains) else None
 
 
-def baseline(frame: pd.DataFrame, search: str, share: float, published: float) -> Number | None:
+def baseline(frame: pd.DataFrame, search: str, share: float, published: float) -> Beside | None:
     """log10 of the seconds by which a share of the tasks is solved with the prior alone, beside a
     printed number."""
     seconds, solved = of(frame, search, PRIOR)
@@ -62,7 +65,7 @@ def baseline(frame: pd.DataFrame, search: str, share: float, published: float) -
     return None if found is None else against_source(found, published)
 
 
-def baselines(frame: pd.DataFrame, slow: str, fast: str, share: float, published: float) -> Number | None:
+def baselines(frame: pd.DataFrame, slow: str, fast: str, share: float, published: float) -> Beside | None:
     """log10 of the ratio of the times by which two searches solve a share of the tasks with the prior
     alone, beside a printed ratio."""
     found = speedup(*of(frame, slow, PRIOR), *of(frame, fast, PRIOR), share)

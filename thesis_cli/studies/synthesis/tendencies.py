@@ -50,6 +50,15 @@ STATEMENTS = {
 }
 
 
+_GROUPS = "D.7: 'some groups of lambdas that are more difficult for the network to distinguish within'"
+PLACES = {
+    "selectors": "D.7: 'There is increased confusion amongst instructions that select out a single element'",
+    "common": "D.7: 'Some common attributes get predicted more often regardless of the ground truth program'",
+    **dict.fromkeys(("(+), (-)", "(+1), (-1)", "(/2), (/3), (/4)"), _GROUPS),
+    "(**2) as (*)": "D.7: 'the network often thinks it's using (*)'",
+}
+"""Section and words of the thesis that state a tendency."""
+
 COMPARISONS = [
     (name, against) for name in GROUPS for against in (ALL, COLUMNS) if (name, against) != ("common", COLUMNS)
 ]
