@@ -16,7 +16,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_writable, to_json, write_atomic
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
-from thesis_cli.commands.core.fields import argument, files_named, option, settings_of
+from thesis_cli.commands.core.fields import argument, fields_of, files_named, option, settings_of
 from thesis_cli.commands.core.overwrite import holds_release, unfinished
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
@@ -84,6 +84,11 @@ class MeasureRequest(Request):
     name: str | None = option(
         None, "Name of the table in the ledger.", default_text="that of its file, links resolved", not_swept=NO_LEDGER
     )
+    new_account: bool = option(
+        False,
+        "Confirm that the table is none of those in the ledger that its name or its rows resemble.",
+        not_swept=NO_LEDGER,
+    )
     limit: tuple[float, float] | None = option(
         None,
         "Epsilon and delta of all releases of the table together; the first release sets them.",
@@ -113,9 +118,10 @@ class MeasureRequest(Request):
         if not self.queries:
             raise InputError("no query is given", "add one, such as mean(age)")
         if self.ledger is None:
-            for name in ("limit", "name"):
-                if getattr(self, name) is not None:
-                    raise InputError(f"--{name} is given without --ledger", "give the file of a ledger")
+            for name in ("limit", "name", "new_account"):
+                if getattr(self, name) not in (None, False):
+                    problem = f"{fields_of(type(self))[name].shell_name} is given without --ledger"
+                    raise InputError(problem, "give the file of a ledger")
         check_delimiter(self.delimiter, [self.table])
 
 
@@ -238,11 +244,12 @@ def _measured(request: MeasureRequest, plan: Plan, progress: Progress) -> Measur
     from thesis_cli.privacy.tables.table import encoded_rows, open_table
 
     note = "measurement" if request.out is None else f"measurement, {request.out.name}"
-    spending = Spending.of(request.ledger, request.table, request.name, request.limit, note)
+    spending = Spending.of(request.ledger, request.table, request.name, request.limit, note, request.new_account)
     spending.product = "measurement"
     spending.check(plan.budget)
     table = open_table(request.table, request.query, names=plan.schema.names, delimiter=request.delimiter or "")
     count = _count(table)
+    spending.identify(table, plan.budget)
     check_delta(plan.budget.delta, count, request.accept_delta)
     if request.dry_run:
         errors = expected(plan, count)
