@@ -292,6 +292,8 @@ def dp_measure(
     delta: float = ...,
     accept_delta: bool = ...,
     define: Sequence[str] | str | None = ...,
+    person: str | None = ...,
+    contribution_bound: int | None = ...,
     query: str | None = ...,
     delimiter: str | None = ...,
     unknown: Literal['error', 'missing'] = ...,

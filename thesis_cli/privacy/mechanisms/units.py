@@ -254,6 +254,16 @@ def counted_blocks(blocks: Iterable[Rows], count: int) -> Iterator[Rows]:
         raise InputError(f"the table has {seen} rows and not {count}", "it must not change while it is read")
 
 
+def blocks_within(blocks: Iterable[Rows]) -> Iterator[Rows]:
+    """The same blocks; `InputError` once they have more than LARGEST rows."""
+    seen = 0
+    for block in blocks:
+        seen += len(block)
+        if seen > LARGEST:
+            raise InputError(f"the table has more than {LARGEST:,} rows", "their number must be public")
+        yield block
+
+
 def summed(embedding: Mean, blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None) -> tuple[Floats, int]:
     """Sum of the rows' vectors, and the number of rows; 0 without rows.
 
@@ -268,10 +278,8 @@ def summed(embedding: Mean, blocks: Iterable[Rows], jobs: int = 1, progress: Tic
 
     def counted() -> Iterator[Rows]:
         nonlocal count
-        for block in chain([first], present):
+        for block in blocks_within(chain([first], present)):
             count += len(block)
-            if count > LARGEST:
-                raise InputError(f"the table has more than {LARGEST:,} rows", "their number must be public")
             yield block
 
     mean = embedding.mean(counted(), jobs, progress)
