@@ -3,6 +3,7 @@ import json
 import os
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import thesis_cli
@@ -78,7 +79,12 @@ def test_not_a_byte_changes_with_the_table_when_the_noise_does_not(cli, people, 
     found = []
     for seed in (1, 2):
         write(people / "people.csv", 200, seed)
-        arguments = "mean(wage, by=region)", "histogram(years)", "prob(wage > years, where=years > 3)"
+        arguments = (
+            "mean(wage, by=region)",
+            "count(by=[region, wage > 9], whole=True)",
+            "histogram(years)",
+            "prob(wage > years, where=years > 3)",
+        )
         result = cli("dp-measure", *RUN, *arguments, "--delta", delta, "--ledger", "l.json", "--limit", 2, 0.1)
         assert result.status == 0, result.err
         timed = "cost ", "ledger "
@@ -89,6 +95,33 @@ def test_not_a_byte_changes_with_the_table_when_the_noise_does_not(cli, people, 
         for file in (*files, people / "l.json"):
             file.unlink()
     assert found[0] == found[1]
+
+
+def test_a_measurement_of_persons_hides_their_number_and_is_charged_for_them(cli, people, monkeypatch):
+    real = measure.Plan.noise
+    monkeypatch.setattr(measure.Plan, "noise", lambda plan: Forgetful(real(plan)))
+    found = []
+    for count in (200, 90):
+        write(people / "people.csv", count, count)
+        table = pd.read_csv(people / "people.csv", dtype=str, keep_default_na=False)
+        table.assign(who=[f"p{i % 70}" for i in range(count)]).to_csv(people / "people.csv", index=False)
+        persons = "--person", "who", "--contribution-bound", 2, "--delta", 1e-5
+        queries = "people.csv", "count()", "mean(years)", "count(by=[region])", *RUN[4:]
+        result = cli(
+            "dp-measure", *queries, *persons, "--out", f"{count}.csv", "--ledger", "l.json", "--limit", 3, 1e-4
+        )
+        assert result.status == 0, result.err
+        shown = [
+            line for line in result.out.splitlines() if not line.startswith(("cost", "ledger", "spent", "answers"))
+        ]
+        files = [(people / f"{count}.{kind}").read_bytes() for kind in ("csv", "json")]
+        found.append((shown, result.err, files))
+    assert found[0] == found[1]
+    assert "tables that differ in all rows of one person; at most 2 rows of each person count" in found[0][0][-4]
+    assert "is guessed right no more often than 56.2 %" in found[0][0][-3]
+    assert {account.unit for account in Ledger("l.json").accounts().values()} == {"person who, replace"}
+    alone = cli("dp-measure", *RUN, "--person", "who")
+    assert "--person and --contribution-bound go together" in alone.err
 
 
 def test_the_budget_is_spent_before_the_noise_and_a_failure_says_so(cli, people, monkeypatch):

@@ -138,15 +138,18 @@ def test_the_ledger_is_charged_for_the_budget(cli, folder):
     assert account.spent[0].rho is not None
 
 
-def test_budgets_of_two_units_do_not_add_up(cli, folder):
+def test_a_release_for_persons_is_charged_to_rows_and_one_for_rows_not_to_persons(cli, folder):
     Ledger(folder / "l.json").spend("t", Budget(0.1), limit=Budget(9, 5e-4))
+    options = "--method", "features", "--size", 20, "--ledger", "l.json", "-q"
+    assert cli(*arguments(*options, *PERSONS, "--out", "r.csv")).status == 0
     before = (folder / "l.json").read_bytes()
-    options = "--method", "features", "--size", 20, *PERSONS, "--ledger", "l.json", "--out", "r.csv", "-q"
-    refused = cli(*arguments(*options))
-    assert refused.status == 2
-    assert "is for the unit of privacy (row, replace), not (person who, replace)" in refused.err
-    assert (folder / "l.json").read_bytes() == before
-    assert cli(*arguments(*options, "--name", "persons", "--limit", 9, 5e-4)).status == 0
+    refused = cli(*arguments(*options, *PERSONS, "--name", "persons", "--limit", 9, 5e-4, "--out", "s.csv"))
+    assert (refused.status, (folder / "l.json").read_bytes()) == (2, before)
+    assert "table persons has the rows of table t; charge it there by --name t, or --new-account" in refused.err
+    more = "--new-account", "--name", "persons", "--limit", 9, 5e-4
+    assert cli(*arguments(*options, *PERSONS, *more, "--out", "s.csv")).status == 0
+    refused = cli(*arguments(*options, "--name", "persons", "--out", "u.csv"))
+    assert "(person who, replace); a release for (row, replace) says nothing of it" in refused.err
     shown = cli("dp-ledger", "l.json", "--no-out")
     assert (shown.status, shown.err) == (0, "")
     assert "person who, replace" in shown.out

@@ -6,6 +6,7 @@ The noise is OpenDP's, from the randomness of the operating system: no field is 
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_writable, to_json, write_atomic
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
-from thesis_cli.commands.core.fields import argument, files_named, option, settings_of
+from thesis_cli.commands.core.fields import argument, fields_of, files_named, option, settings_of
 from thesis_cli.commands.core.overwrite import holds_release, unfinished
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
@@ -69,6 +70,15 @@ class MeasureRequest(Request):
     define: tuple[str, ...] | None = option(
         None, "Definition of another column, 'name = expression'.", metavar="DEFINITION"
     )
+    person: str | None = option(
+        None, "Column that names each row's person; the promise is then a person's, and the number of rows is secret."
+    )
+    contribution_bound: int | None = option(
+        None,
+        "Largest number of rows of a person that count, for --person; others are left out at random.",
+        least=1,
+        alias="most",
+    )
     query: str | None = option(None, "SELECT that gives the table, if it is a database.")
     delimiter: str | None = delimiter_option()
     unknown: Literal["error", "missing"] = option(
@@ -85,6 +95,11 @@ class MeasureRequest(Request):
     )
     name: str | None = option(
         None, "Name of the table in the ledger.", default_text="that of its file, links resolved", not_swept=NO_LEDGER
+    )
+    new_account: bool = option(
+        False,
+        "Confirm that the table is none of those in the ledger that its name or its rows resemble.",
+        not_swept=NO_LEDGER,
     )
     limit: tuple[float, float] | None = option(
         None,
@@ -114,10 +129,13 @@ class MeasureRequest(Request):
                 raise InputError(f"--{name} is missing", "a measurement needs it")
         if not self.queries:
             raise InputError("no query is given", "add one, such as mean(age)")
+        if (self.person is None) != (self.contribution_bound is None):
+            raise InputError("--person and --contribution-bound go together", "give both or none")
         if self.ledger is None:
-            for name in ("limit", "name"):
-                if getattr(self, name) is not None:
-                    raise InputError(f"--{name} is given without --ledger", "give the file of a ledger")
+            for name in ("limit", "name", "new_account"):
+                if getattr(self, name) not in (None, False):
+                    problem = f"{fields_of(type(self))[name].shell_name} is given without --ledger"
+                    raise InputError(problem, "give the file of a ledger")
         check_delimiter(self.delimiter, [self.table])
 
 
@@ -155,9 +173,13 @@ class MeasureResult(Result):
             lines += [(query if single else f"  {row.group}", _answer(row)) for row in rows]
         if self.measurement is None:
             return [*lines, ("dry run", "errors of half a 95 % interval; nothing is spent or written")]
+        from thesis_cli.privacy.mechanisms.risk import risk_line
+
         guarantee = self.measurement.promise
         budget = f"({guarantee.epsilon:.4g}, {guarantee.delta:.4g})"
-        lines.append(("promise", f"{budget}-differential privacy of each of the {guarantee.rows:,} rows"))
+        whom = f"of each of the {guarantee.rows:,} rows" if guarantee.rows else f"between {guarantee.neighbours}"
+        lines.append(("promise", f"{budget}-differential privacy {whom}"))
+        lines.append(risk_line(guarantee.epsilon, guarantee.delta, self.measurement.rho))
         lines.append(("intervals", "95 %, for the statistics of the table itself, clamped to the schema"))
         if self.measurement.mechanism is not None:
             lines.append(("mechanism", self.measurement.mechanism.mechanism))
@@ -176,9 +198,13 @@ class MeasureResult(Result):
         """Privacy guarantee, mechanism, noisy numbers and answers."""
         if self.measurement is None:
             return {"dry_run": [asdict(error) for error in self.errors]}
+        from thesis_cli.privacy.mechanisms.risk import best_guess
+
+        guarantee = self.measurement.promise
         return {
             "format": "thesis-cli private measurement 1",
             **asdict(self.measurement),
+            "attack_risk": best_guess(guarantee.epsilon, guarantee.delta, self.measurement.rho),
             "factors": self.plan.factors.tolist() if self.plan.sums else [],
             "answers": [asdict(row) for row in self.rows],
             "spent": self.total and asdict(self.total),
@@ -189,7 +215,7 @@ class MeasureResult(Result):
         """Everything that is public, for the file beside the answers: no total of the ledger, and
         nothing of the machine or the time.
         """
-        public = {key: value for key, value in self.facts().items() if key != "spent"}
+        public = {key: value for key, value in self.facts().items() if key not in ("spent", "attack_risk")}
         return {**public, "schema": self.plan.schema.to_toml(), "define": list(self.plan.define)}
 
     @presentation
@@ -220,13 +246,15 @@ def run(request: MeasureRequest, progress: Progress) -> MeasureResult:
     """Measure the table, or compute the errors that are to be expected."""
     from thesis_cli.privacy.measure.measure import Plan
     from thesis_cli.privacy.mechanisms.mechanism import Budget
+    from thesis_cli.privacy.mechanisms.units import Unit
     from thesis_cli.privacy.tables.schema import Schema
 
     assert request.schema is not None
     assert request.epsilon is not None
     check_apart(files_named(request), request.ledger, request.out)
     schema = request.schema if isinstance(request.schema, Schema) else Schema.load(request.schema)
-    plan = Plan(schema, Budget(request.epsilon, request.delta), request.queries, request.define or ())
+    budget, unit = Budget(request.epsilon, request.delta), Unit("replace", request.contribution_bound)
+    plan = Plan(schema, budget, request.queries, request.define or (), unit)
     assert plan.parts
     out = None if request.dry_run else request.out
     if out is not None:
@@ -237,22 +265,27 @@ def run(request: MeasureRequest, progress: Progress) -> MeasureResult:
 
 def _measured(request: MeasureRequest, plan: Plan, progress: Progress) -> MeasureResult:
     from thesis_cli.privacy.measure.measure import answers, expected, measured
-    from thesis_cli.privacy.tables.table import encoded_rows, open_table
+    from thesis_cli.privacy.tables.persons import rows_that_count
+    from thesis_cli.privacy.tables.table import open_table
 
     note = "measurement" if request.out is None else f"measurement, {request.out.name}"
-    spending = Spending.of(request.ledger, request.table, request.name, request.limit, note)
-    spending.product = "measurement"
+    spending = Spending.of(request.ledger, request.table, request.name, request.limit, note, request.new_account)
+    spending.product, spending.unit = "measurement", plan.unit.name(request.person)
     spending.check(plan.budget)
     table = open_table(request.table, request.query, names=plan.schema.names, delimiter=request.delimiter or "")
-    count = _count(table)
-    check_delta(plan.budget.delta, count, request.accept_delta)
+    if not plan.unit.secret:
+        _check_rows(table)
+    spending.identify(table, plan.budget)
+    bound, key = request.contribution_bound, secrets.randbits(63)
+    blocks, count = rows_that_count(table, plan.schema, request.person, bound, key, request.unknown)
+    public = None if plan.unit.secret else count
+    check_delta(plan.budget.delta, public, request.accept_delta)
     if request.dry_run:
         errors = expected(plan, count)
         return _result(request, plan, Columns([asdict(error) for error in errors]), errors=errors)
     with spending.guarded():
         with progress(count, "rows") as tick:
-            blocks = encoded_rows(table, plan.schema, unknown=request.unknown)
-            found = measured(blocks, count, plan, spending.spend, progress=tick)
+            found = measured(blocks, public, plan, spending.spend, progress=tick)
         rows = answers(plan, found)
         columns = Columns([asdict(row) for row in rows])
         result = _result(request, plan, columns, rows=rows, measurement=found, total=spending.total)
@@ -261,11 +294,9 @@ def _measured(request: MeasureRequest, plan: Plan, progress: Progress) -> Measur
         return result
 
 
-def _count(table: Table) -> int:
-    count = table.count()
-    if not count:
+def _check_rows(table: Table) -> None:
+    if not table.count():
         raise InputError("the table has no rows", "give a table of one row or more", source=table.source)
-    return count
 
 
 def _result(request: MeasureRequest, plan: Plan, columns: Columns, **found: Any) -> MeasureResult:
@@ -302,12 +333,15 @@ COMMAND = Command(
         " --epsilon 1 --delta 1e-6 --out m.csv",
         "dp-measure data/tables/people.csv 'quantile(income, 0.9)' 'histogram(age, bins=8, weight=2)' --schema"
         " data/tables/people.toml --epsilon 1 --out q.csv",
+        "dp-measure data/tables/people.csv 'count(by=[region, smoker])' --schema data/tables/people.toml --epsilon 1"
+        " --out t.csv",
         "dp-measure data/tables/people.csv 'prob(age > 65)' --schema data/tables/people.toml --epsilon 0.1 --dry-run",
     ),
     notes=(
         "Statistics: count(condition), prob(condition), mean(x), median(x), quantile(x, q), histogram(x, bins=10)."
         " Each takes where=condition and weight=..., its share of the budget beside those of the other queries; all"
-        " but histogram take by=column. A mean needs public bounds, from the schema or by clamp(x, low, high).",
+        " but histogram take by=column or by=[column, column]. count and histogram take whole=True, which rounds"
+        " answers. A mean needs public bounds, from the schema or by clamp(x, low, high).",
         "Expressions are those of dp-query.",
     ),
     saves=False,

@@ -223,6 +223,11 @@ class ReleaseRequest(Request):
     name: str | None = option(
         None, "Name of the table in the ledger.", default_text="that of its file, links resolved", not_swept=NO_LEDGER
     )
+    new_account: bool = option(
+        False,
+        "Confirm that the table is none of those in the ledger that its name or its rows resemble.",
+        not_swept=NO_LEDGER,
+    )
     limit: tuple[float, float] | None = option(
         None,
         "Epsilon and delta of all releases of the table together; the first release sets them.",
@@ -302,9 +307,10 @@ class ReleaseRequest(Request):
         if self.public_is_public and self.public is None:
             raise InputError("--public-is-public is given without --public", "leave it out")
         if self.ledger is None:
-            for name in ("limit", "name"):
-                if getattr(self, name) is not None:
-                    raise InputError(f"--{name} is given without --ledger", "give the file of a ledger")
+            for name in ("limit", "name", "new_account"):
+                if getattr(self, name) not in (None, False):
+                    problem = f"{fields_of(type(self))[name].shell_name} is given without --ledger"
+                    raise InputError(problem, "give the file of a ledger")
         self.chosen_method()
 
     def chosen_method(self) -> str:
@@ -389,7 +395,7 @@ def _check_weighted_rows(request: ReleaseRequest, method: str) -> None:
 def _spending_of(request: ReleaseRequest, plan: ReleasePlan) -> Spending:
     """Account that the release is charged to."""
     note = plan.method if request.out is None else f"{plan.method}, {request.out.name}"
-    found = Spending.of(request.ledger, request.table, request.name, request.limit, note)
+    found = Spending.of(request.ledger, request.table, request.name, request.limit, note, request.new_account)
     found.record = None if request.out is None else request.out.with_suffix(".json")
     found.unit = plan.unit.name(request.person)
     return found
@@ -434,6 +440,7 @@ def _measured(request: ReleaseRequest, plan: ReleasePlan, spending: Spending, pr
     from thesis_cli.privacy.tables.persons import rows_that_count
 
     table = _opened(request, plan)
+    spending.identify(table, plan.budget)
     blocks, count = rows_that_count(
         table, plan.schema, request.person, request.contribution_bound, plan.entropy, request.unknown
     )
@@ -506,7 +513,7 @@ def _preview(request: ReleaseRequest, plan: ReleasePlan, spending: Spending) -> 
             yield lambda: check_delta(plan.budget.delta, count, request.accept_delta)
         if out is not None:
             yield lambda: check_unpaid(out, request.overwrite)
-        yield lambda: spending.check(plan.budget)
+        yield lambda: spending.identify(table, plan.budget)
 
     found, cells = preview(plan, table, count, checks, spending, request.rows, request.unknown)
     settings = settings_of(request, method=plan.method)

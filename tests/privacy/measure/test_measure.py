@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from thesis_cli.privacy.measure.plan import sample_of
 from thesis_cli.privacy.measure.quantiles import CHOICES, Quantile, choice_cost, choice_scale
 from thesis_cli.privacy.measure.ranges import bounded_range, column_ranges, range_of
 from thesis_cli.privacy.mechanisms.mechanism import Budget, Noised, zcdp_epsilon
+from thesis_cli.privacy.mechanisms.units import Unit
 from thesis_cli.privacy.tables.expressions import Formula, read_columns
 from thesis_cli.privacy.tables.schema import Schema
 
@@ -100,6 +102,11 @@ def test_without_noise_answers_are_those_of_the_table(budget):
         "count(age < 40, by=smoker)": [(young & (smoker == g)).sum() for g in range(2)],
         "prob(age < 40)": [young.mean()],
         "prob(smoker, by=region, where=age < 40)": [smoker[young & (region == g)].mean() for g in range(3)],
+        "count(by=[region, smoker])": [((region == g) & (smoker == s)).sum() for g in range(3) for s in range(2)],
+        "count(age < 40, by=[smoker])": [(young & (smoker == g)).sum() for g in range(2)],
+        "mean(debt, by=[smoker, region])": [
+            t["debt"][(region == g) & (smoker == s)].mean() for s in range(2) for g in range(3)
+        ],
         "histogram(region)": [(region == g).sum() for g in range(3)],
         "histogram(debt, bins=4)": np.histogram(t["debt"], 4, (-50, 50))[0],
         "histogram(double, bins=4)": np.histogram(2 * t["debt"], 4, (-100, 100))[0],
@@ -137,6 +144,8 @@ SETS = [
     ("count(age > 30, by=region)",),
     ("histogram(age, bins=5)",),
     ("prob(smoker, by=region)",),
+    ("count(by=[region, smoker])",),
+    ("mean(debt, by=[region, smoker])",),
     ("mean(age)", "mean(income, weight=3)", "histogram(debt, bins=3)", "prob(smoker, where=age > 30, weight=0.5)"),
 ]
 
@@ -156,6 +165,77 @@ def test_the_sensitivity_is_attained_and_never_exceeded(queries, budget):
     assert norms.max() <= plan.sensitivity(1)
     assert norms.max() >= (1 - 1e-9 if len(queries) == 1 else 0.8)
     assert plan.sensitivity(10**6) < 1 + 1e-6
+    alone = np.linalg.norm(np.array(vectors), plan.norm, 1)
+    assert alone.max() <= plan.sensitivity(1)  # so that a person may have fewer rows than they had
+
+
+PERSONS = Unit("replace", 3)
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=["L2", "L1"])
+def test_a_person_moves_sums_by_at_most_what_the_noise_is_for(budget):
+    """All pairs of three rows or fewer, of 24 rows; sums are sums of those of rows."""
+    plan = Plan(SCHEMA, budget, ("mean(debt, by=smoker)",), unit=PERSONS)
+    rows = rows_of(24, 3)
+    samples = [sample_of(SCHEMA, rows[np.array([i])], ()) for i in range(24)]
+    each = np.stack([plan.parts[0].sums(sample) for sample in samples]) / 2**40 * plan.factors
+    each = np.concatenate([each, np.zeros((1, each.shape[1]))])  # no row
+    persons = np.unique([each[list(three)].sum(0) for three in combinations_with_replacement(range(25), 3)], axis=0)
+    apart = max(float(np.linalg.norm(persons - one, plan.norm, 1).max()) for one in persons)
+    assert 1 - 1e-9 < apart <= plan.sensitivity(None)
+
+
+@pytest.mark.parametrize("budget", [*BUDGETS, Budget(0.01, 1e-9)])
+def test_measurements_of_persons_stay_within_the_budget(budget):
+    """Scores of quantiles of a person's rows move by up to 3, and in two groups."""
+    queries = "mean(age)", "count(by=[region, smoker])", "count()", "median(income)", "quantile(age, 0.9, by=region)"
+    plan = Plan(SCHEMA, budget, queries, unit=PERSONS)
+    rows, spent = rows_of(50, 5), []
+    found = measured([rows], None, plan, lambda *charge: spent.append(charge), noise=Kept(plan), choose=best)
+    part = plan.quantiles[0]
+    costs = [3 * p.touched * 3**plan.norm * choice_cost(plan.scale(p), plan.gaussian) for p in plan.quantiles]
+    costs.append(found.mechanism.rho if plan.gaussian else found.mechanism.epsilon)
+    total = zcdp_epsilon(math.fsum(costs), budget.delta) if plan.gaussian else math.fsum(costs)
+    assert 0.9999 * budget.epsilon <= total <= budget.epsilon
+    assert (found.promise.rows, "all rows of one person" in found.promise.neighbours) == (None, True)
+    values = [row.value for row in answers(plan, found)]
+    assert values[0] == pytest.approx(table(rows)["age"].mean(), rel=1e-6)  # a ratio of two noisy numbers
+    assert values[7] == pytest.approx(50, rel=1e-6)
+    rng, counts = np.random.default_rng(4), np.zeros(part.candidates)
+    counts[::20] = 2
+    for _ in range(100):
+        other = counts.copy()
+        other[rng.choice(np.flatnonzero(counts), 3, replace=False)] -= 1
+        np.add.at(other, rng.integers(0, part.candidates, rng.integers(0, 4)), 1)
+        for choice in CHOICES:
+            assert np.abs(part.scores(counts, choice, 2.0) - part.scores(other, choice, 2.0)).max() <= 3.001
+    with pytest.raises(ValueError, match="number of rows"):
+        measured([rows], 50, plan, lambda *charge: None)
+
+
+def test_whole_counts_are_rounded_and_not_negative():
+    plan = Plan(SCHEMA, Budget(0.05), ("count(by=[region, smoker], whole=True)", "histogram(region, whole=True)"))
+    rows = rows_of(30, 6)
+    found = measured([rows], 30, plan, lambda *charge: None)
+    values = [row.value for row in answers(plan, found)]
+    assert all(value == int(value) >= 0 for value in values)
+    assert min(found.vector) < 0  # the record keeps the noisy numbers
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("count()", "the number of all rows is public"),
+        ("count(by=[])", "empty list"),
+        ("count(by=[region, income])", "no public list of values"),
+        ("count(by=[age, born, age])", "no public list of values"),
+        ("count(by=[age, age, age])", "it has 389,017 groups"),
+        ("prob(by=region)", "prob has 0 arguments"),
+    ],
+)
+def test_tables_that_have_no_public_cells_are_refused(query, problem):
+    with pytest.raises(InputError, match=problem):
+        _ = Plan(SCHEMA, BUDGETS[0], (query,)).parts
 
 
 @pytest.mark.parametrize(

@@ -8,19 +8,22 @@ import logging
 import re
 import shlex
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from thesis_cli.base.errors import InputError, WorkFailed, describe
 from thesis_cli.base.wording import without_secrets
 from thesis_cli.commands.core.overwrite import holds_release, unfinished
 
 if TYPE_CHECKING:
+    from thesis_cli.privacy.accounting.identity import Content
     from thesis_cli.privacy.accounting.ledger import Total
     from thesis_cli.privacy.mechanisms.mechanism import Budget
+    from thesis_cli.privacy.tables.table_base import Table
 
 logger = logging.getLogger("thesis_cli")
 
@@ -43,6 +46,7 @@ class Spending:
     charging : whether the ledger is asked to charge the budget, and has not answered yet.
     record : file that the record with the noisy embedding goes to; None writes none.
     unit : unit of privacy, for the ledger.
+    new : whether a person says that the table is no other account's, though it is like one.
     """
 
     ledger: Path | None
@@ -57,6 +61,8 @@ class Spending:
     charging: bool = False
     record: Path | None = None
     unit: str = "row, replace"
+    new: bool = False
+    _content: Callable[[bytes], Content] | None = None
 
     @classmethod
     def of(
@@ -66,6 +72,7 @@ class Spending:
         name: str | None,
         limit: tuple[float, float] | None,
         note: str,
+        new: bool = False,
     ) -> Spending:
         """Account that a command charges.
 
@@ -73,6 +80,7 @@ class Spending:
         ----------
         table : private table: a path, a URL, or an object of Python.
         name : name of the account; None takes that of the table's file, with links resolved.
+        new : see the attribute.
 
         Raises
         ------
@@ -86,7 +94,23 @@ class Spending:
         if ledger is not None and not found:
             raise InputError("--ledger does not go with a table that has no name", "give --name")
         identity = None if file is None else file_identity(file)
-        return cls(ledger, found, limit and Budget(*limit), note, file=identity, named=name is not None)
+        return cls(ledger, found, limit and Budget(*limit), note, file=identity, named=name is not None, new=new)
+
+    def identify(self, table: Table, budget: Budget) -> None:
+        """Read the content of a table for the ledger, and refuse one that is charged elsewhere.
+
+        The error depends on private rows: it is for people who may see the table.
+
+        Raises
+        ------
+        InputError : as for `spend`.
+        """
+        if self.ledger is None:
+            return
+        from thesis_cli.privacy.accounting.identity import content_of
+
+        self._content = cache(lambda key: content_of(table.chunks(), key))
+        self.check(budget)
 
     def check(self, budget: Budget) -> None:
         """Refuse a budget that the ledger would refuse, before the table is read; nothing is spent.
@@ -105,9 +129,7 @@ class Spending:
 
         about = OpenDPGaussian().calibrate(1, 1.0, budget).rho if budget.delta else None
         rho = about and about * (1 - 1e-6)  # of noise on another vector it is a little less or more
-        Ledger(self.ledger, unit=self.unit).check(
-            self.table, budget, rho=rho, limit=self.limit, file=self.file, named=self.named
-        )
+        Ledger(self.ledger, unit=self.unit).check(self.table, budget, rho=rho, **self._options)
 
     def spend(self, budget: Budget, rho: float | None) -> None:
         """Charge the budget; rho if the noise is rho-zCDP.
@@ -121,11 +143,14 @@ class Spending:
 
             ledger = Ledger(self.ledger, unit=self.unit)
             self.charging = True
-            self.total = ledger.spend(
-                self.table, budget, self.note, rho=rho, limit=self.limit, file=self.file, named=self.named
-            )
+            self.total = ledger.spend(self.table, budget, self.note, rho=rho, **self._options)
         self.charged = budget
         self.charging = False
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        names = {"limit": self.limit, "file": self.file, "named": self.named, "new": self.new}
+        return {**names, "content": self._content}
 
     @contextmanager
     def guarded(self) -> Iterator[None]:

@@ -96,8 +96,8 @@ def _room(spending: Spending) -> str:
     """Budget that the ledger has left before this release."""
     if spending.ledger is None:
         return "; no ledger counts it"
-    from thesis_cli.privacy.accounting.account import account_key
     from thesis_cli.privacy.accounting.ledger import Ledger
+    from thesis_cli.privacy.accounting.names import account_key
 
     try:
         account = Ledger(spending.ledger).accounts().get(account_key(spending.table))

@@ -74,11 +74,13 @@ class ReleaseResult(Result):
         if self.release is None:
             made = "made from the names and types of the columns alone; complete what is marked TODO"
             return [("schema", f"{self.settings['init_schema']}: {made}")]
+        from thesis_cli.privacy.mechanisms.risk import risk_line
         from thesis_cli.privacy.release.implementation import implementation_of
 
         record, guarantee = self.record, self.record.promise
         lines = [
             ("promise", f"{_pair(guarantee)}-differential privacy {_protected(record)}{_except(record)}"),
+            risk_line(guarantee.epsilon, guarantee.delta, getattr(record.mechanism, "rho", None)),
             ("method", f"{record.method}: {record.basis}; size {record.size:,}"),
             ("mechanism", record.mechanism.mechanism),
         ]
@@ -99,13 +101,16 @@ class ReleaseResult(Result):
             return {"problems": list(self.preview.problems), "bad_cells": self.preview.bad_cells}
         if self.release is None:
             return {}
+        from thesis_cli.privacy.mechanisms.risk import best_guess
         from thesis_cli.privacy.release.record import written
 
+        promise = self.record.promise
         return {
             "rows": len(self.release.points),
             "promise": written(self.record.promise),
             "private": written(self.record.count),
             "mechanism": written(self.record.mechanism),
+            "attack_risk": best_guess(promise.epsilon, promise.delta, getattr(self.record.mechanism, "rho", None)),
             "spent": self.total and asdict(self.total),
         }
 

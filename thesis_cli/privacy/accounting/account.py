@@ -5,7 +5,6 @@ are two.
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -101,13 +100,6 @@ class Account:
 
     def _delta(self) -> float:
         return math.fsum(s.delta for s in self.spent)
-
-
-def account_key(name: str) -> str:
-    """Name of an account for comparisons: without space at its ends, case and variants of Unicode
-    count for nothing.
-    """
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", " ".join(name.split())).casefold())
 
 
 def upgraded_rule(limit: Budget, spent: tuple[Spend, ...]) -> Rule:

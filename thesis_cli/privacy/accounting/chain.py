@@ -6,19 +6,27 @@ and whoever noted a head elsewhere can see whether the file still continues the 
 There is no key: whoever may write the file can compute a whole new chain, cut off its end, or put
 an older copy in its place. Only a head that is noted elsewhere shows that, and nothing shows a
 release that was never charged.
+
+Format 3 has a random key, and its entries name the content of the table (`identity`); entries of
+format 2 keep their digests, so that heads that were noted stay heads.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, cast, get_args
 
-from thesis_cli.privacy.accounting.account import UNIT, Rule, Spend, account_key, upgraded_rule
+from thesis_cli.privacy.accounting.account import UNIT, Rule, Spend, upgraded_rule
+from thesis_cli.privacy.accounting.identity import Content
+from thesis_cli.privacy.accounting.names import account_key, earlier_key
 from thesis_cli.privacy.mechanisms.mechanism import Budget
 
-FORMAT = "thesis-cli privacy ledger 2"
+FORMAT = "thesis-cli privacy ledger 3"
+FORMAT_2 = "thesis-cli privacy ledger 2"
+"""Format without a key, which knows tables by their names and files only."""
 FORMAT_1 = "thesis-cli privacy ledger 1"
 """Format without a chain: a list of spends for each table."""
 FIRST = "0" * 64
@@ -37,6 +45,9 @@ class Entry:
     spend : budget that was spent.
     file : digest of the identity of the table's file (device, number, time of change), or None.
     unit : unit of privacy of the table's account, the same in all its entries (`Unit.name`).
+    stronger : unit of the release, if it is another one that implies that of the account; the spend is
+        then what it implies.
+    content : content of the table, or None.
     """
 
     table: str
@@ -45,11 +56,18 @@ class Entry:
     spend: Spend
     file: str | None = None
     unit: str = UNIT
+    stronger: str = ""
+    content: Content | None = None
 
     @property
     def key(self) -> str:
         """Name by which the account is found."""
         return account_key(self.table)
+
+    @property
+    def terms(self) -> tuple[Budget, Rule, str]:
+        """What is the same in all entries of an account."""
+        return self.limit, self.rule, self.unit
 
 
 @dataclass(frozen=True)
@@ -62,12 +80,14 @@ class Book:
     digests : digest of each entry, as the file has them; none in format 1.
     breaks : faults of the chain, in words; empty if it is whole.
     chained : whether the file has a chain; format 1 has none.
+    key : secret key of the contents, in hexadecimal; empty before the first entry of format 3.
     """
 
     entries: tuple[Entry, ...] = ()
     digests: tuple[str, ...] = ()
     breaks: tuple[str, ...] = ()
     chained: bool = True
+    key: str = ""
 
     @property
     def head(self) -> str:
@@ -76,29 +96,31 @@ class Book:
 
     def extended(self, entry: Entry) -> Book:
         """The same with one more entry, of this format."""
-        book = self if self.chained else Book.of(self.entries)
-        previous = book.head or FIRST
-        return replace(
-            book,
-            entries=(*book.entries, entry),
-            digests=(*book.digests, digest(_content(entry, len(book.entries) + 1, previous))),
-        )
+        book = self if self.chained else Book.of(self.entries, self.key)
+        content = _content(entry, len(book.entries) + 1, book.head or FIRST, book.key, book.contents)
+        return replace(book, entries=(*book.entries, entry), digests=(*book.digests, digest(content)))
+
+    @property
+    def contents(self) -> set[str]:
+        """Digests of all known contents."""
+        return {entry.content.digest for entry in self.entries if entry.content}
 
     @classmethod
-    def of(cls, entries: tuple[Entry, ...]) -> Book:
+    def of(cls, entries: tuple[Entry, ...], key: str = "") -> Book:
         """A new chain of some entries."""
-        book = cls()
+        book = cls(key=key)
         for entry in entries:
             book = book.extended(entry)
         return book
 
     def to_json(self) -> str:
         """Text of the ledger's file."""
-        entries, previous = [], FIRST
+        entries, previous, known = [], FIRST, set[str]()
         for number, (entry, found) in enumerate(zip(self.entries, self.digests, strict=True), start=1):
-            entries.append({**_content(entry, number, previous), "digest": found})
+            entries.append({**_content(entry, number, previous, self.key, known), "digest": found})
             previous = found
-        content = {"format": FORMAT, "entries": entries, "head": self.head}
+            known |= {entry.content.digest} if entry.content else set()
+        content = {"format": FORMAT, "key": self.key, "entries": entries, "head": self.head}
         return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -114,12 +136,20 @@ def parse(content: Any) -> Book:
     """
     if content["format"] == FORMAT_1:
         return Book(_parse_format_1(content["tables"]), chained=False)
-    if content["format"] != FORMAT or set(content) != {"format", "entries", "head"}:
+    key = content.get("key", "")
+    if content["format"] not in (FORMAT, FORMAT_2) or not isinstance(key, str):
+        raise ValueError
+    if set(content) != {"format", "entries", "head"} | ({"key"} if content["format"] == FORMAT else set()):
         raise ValueError
     entries, digests, breaks, previous = [], [], [], FIRST
+    contents: dict[str, Content] = {}
     for number, found in enumerate(content["entries"], start=1):
         stored = found["digest"]
-        entry = _entry(**{key: value for key, value in found.items() if key not in ("number", "previous", "digest")})
+        given = {name: value for name, value in found.items() if name not in ("number", "previous", "digest")}
+        own = given.pop("content", None)
+        entry = replace(_entry(**given), content=_known(own, contents))
+        if own is not None and own["key"] != key_name(key):
+            breaks.append(f"the key of the ledger is not that of entry {number}")
         if not isinstance(stored, str):
             raise TypeError
         if found["number"] != number or found["previous"] != previous:
@@ -131,16 +161,58 @@ def parse(content: Any) -> Book:
         previous = stored
     if content["head"] != (previous if entries else ""):
         breaks.append("the head is not the digest of the last entry: entries were removed from the end, or added")
-    known: dict[str, Entry] = {}
+    breaks += _changed_terms(entries)
+    return Book(tuple(entries), tuple(digests), tuple(breaks), key=key)
+
+
+def _changed_terms(entries: list[Entry]) -> list[str]:
+    """Entries whose limit, rule or unit is not that of their account. Names that were two accounts before
+    format 3 and are one now may begin with terms of their own (`merged`).
+    """
+    found = []
+    firsts: dict[tuple[str, str], Entry] = {}
+    accounts: dict[str, Entry] = {}
     for number, entry in enumerate(entries, start=1):
-        first = known.setdefault(entry.key, entry)
-        if (first.limit, first.rule, first.unit) != (entry.limit, entry.rule, entry.unit):
-            breaks.append(f"entry {number} has another limit, rule or unit than the account of table {first.table}")
-    return Book(tuple(entries), tuple(digests), tuple(breaks))
+        first = firsts.setdefault((entry.key, earlier_key(entry.table)), entry)
+        account = accounts[entry.key] = merged([accounts.get(entry.key, entry), entry])
+        if entry.terms not in (first.terms, account.terms) or entry.unit != account.unit:
+            found.append(f"entry {number} has another limit, rule or unit than the account of table {first.table}")
+    return found
 
 
-def _content(entry: Entry, number: int, previous: str) -> dict[str, Any]:
-    """Content that the digest of an entry covers; the default unit is left out, as in older ledgers."""
+def merged(entries: Sequence[Entry]) -> Entry:
+    """The first of some entries of an account, with the smaller limit of all; under basic composition
+    unless all have one rule.
+    """
+    limits = [entry.limit for entry in entries]
+    limit = Budget(min(x.epsilon for x in limits), min(x.delta for x in limits))
+    rules = {entry.rule for entry in entries}
+    return replace(entries[0], limit=limit, rule=entries[0].rule if len(rules) == 1 else "basic")
+
+
+def key_name(key: str) -> str:
+    """Name of a key, which does not tell it."""
+    return hashlib.sha256(f"ledger {key}".encode()).hexdigest()[:16]
+
+
+def _known(found: Any, contents: dict[str, Content]) -> Content | None:
+    """Content that an entry names; the first one to name it describes it."""
+    if found is None:
+        return None
+    rest = {name: value for name, value in found.items() if name != "key"}
+    if len(rest) > 1:
+        contents.setdefault(rest["digest"], Content.from_json(**rest))
+    return contents[rest["digest"]]
+
+
+def _content(entry: Entry, number: int, previous: str, key: str, known: set[str]) -> dict[str, Any]:
+    """Content that the digest of an entry covers; what is new in this format is left out where it says
+    nothing, as in older ledgers, and a content of those `known` is named only.
+    """
+    more: dict[str, Any] = {"stronger": entry.stronger} if entry.stronger else {}
+    if entry.content:
+        described = {"digest": entry.content.digest} if entry.content.digest in known else entry.content.to_json()
+        more["content"] = {"key": key_name(key), **described}
     return {
         "number": number,
         "table": entry.table,
@@ -149,6 +221,7 @@ def _content(entry: Entry, number: int, previous: str) -> dict[str, Any]:
         "rule": entry.rule,
         "file": entry.file,
         **({} if entry.unit == UNIT else {"unit": entry.unit}),
+        **more,
         "previous": previous,
     }
 
@@ -163,14 +236,22 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _entry(table: str, limit: dict[str, float], rule: str, file: str | None, unit: str = UNIT, **spend: Any) -> Entry:
-    if not isinstance(unit, str):
+def _entry(
+    table: str,
+    limit: dict[str, float],
+    rule: str,
+    file: str | None,
+    unit: str = UNIT,
+    stronger: str = "",
+    **spend: Any,
+) -> Entry:
+    if not isinstance(unit, str) or not isinstance(stronger, str):
         raise TypeError
     if not isinstance(table, str) or not account_key(table) or not isinstance(file, str | None):
         raise TypeError
     if rule not in get_args(Rule):
         raise ValueError
-    return Entry(table, Budget(**limit), cast("Rule", rule), _spend(**spend), file, unit)
+    return Entry(table, Budget(**limit), cast("Rule", rule), _spend(**spend), file, unit, stronger)
 
 
 def _spend(epsilon: float, delta: float, rho: float | None, note: str, time: str) -> Spend:

@@ -14,6 +14,8 @@ holds with delta 0, and both together with the delta of the limit.
 The limit holds even if budgets are chosen after looking at earlier releases; a total below it holds
 for budgets that were fixed beforehand.
 
+The content of a table tells which account it has (`identity`), its name and its file come second.
+
 A spend is on the disk before its noise is drawn, so that a release that fails has spent. A lock
 excludes other processes of the machine. `chain` describes the file and its chain of digests.
 """
@@ -26,17 +28,20 @@ import math
 import os
 import secrets
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.files import default_mode
 from thesis_cli.base.locks import Lock, locked
-from thesis_cli.privacy.accounting.account import UNIT, Account, Rule, Spend, Total, account_key
-from thesis_cli.privacy.accounting.chain import FORMAT, Book, Entry, parse, unique_keys
+from thesis_cli.privacy.accounting.account import UNIT, Account, Rule, Spend, Total
+from thesis_cli.privacy.accounting.chain import FORMAT, Book, Entry, merged, parse, unique_keys
+from thesis_cli.privacy.accounting.identity import Content, likeness
+from thesis_cli.privacy.accounting.names import account_key, skeleton
 from thesis_cli.privacy.mechanisms.mechanism import Budget
+from thesis_cli.privacy.mechanisms.units import steps_between
 
 __all__ = ["FORMAT", "HOLDS", "Account", "Budget", "Ledger", "Spend", "Total", "accounts_of", "file_identity"]
 
@@ -48,6 +53,9 @@ HOLDS = (
     " that were fixed beforehand"
 )
 """The guarantee of the ledger about composition."""
+ContentOf = Callable[[bytes], Content]
+"""Reads a table, and describes its content under a key."""
+OTHER = "--new-account if it is another table"
 
 
 class Ledger:
@@ -57,12 +65,13 @@ class Ledger:
     ----------
     path : path of the file, or of a symbolic link to it.
     wait : seconds to wait for a process that uses the ledger.
-    unit : unit of privacy of what is spent (`Unit.name`). Budgets of different units do not add up,
-        and an account takes those of its first release only.
+    unit : unit of privacy of what is spent (`Unit.name`). The first release of an account fixes its
+        unit; later ones must imply it (`units.steps_between`), and are charged what they imply.
     """
 
     def __init__(self, path: str | Path, wait: float = WAIT, unit: str = UNIT) -> None:
         self.path, self.wait, self.unit = Path(path).resolve(), wait, unit
+        self._fresh = secrets.token_hex(32)
 
     def accounts(self) -> dict[str, Account]:
         """Account of every table of the file, by its name in lower case (`account_key`).
@@ -102,11 +111,17 @@ class Ledger:
         limit: Budget | None = None,
         file: str | None = None,
         named: bool = True,
+        content: ContentOf | None = None,
+        new: bool = False,
     ) -> None:
         """Refuse what `spend` would refuse now, without a lock and without spending; the arguments
         are those of `spend`.
         """
-        self._after(self.book(), _Charge(table, _spend(budget, rho, ""), limit, file, named))
+        book = self.book()
+        self._check_writable()
+        self._after(
+            book, _Charge(table, _spend(budget, rho, ""), limit, file, named, new), self._read_by(content, book)
+        )
 
     def spend(
         self,
@@ -118,6 +133,8 @@ class Ledger:
         limit: Budget | None = None,
         file: str | None = None,
         named: bool = True,
+        content: ContentOf | None = None,
+        new: bool = False,
     ) -> Total:
         """Record the budget of a release; its noise may be drawn once this has returned.
 
@@ -129,6 +146,10 @@ class Ledger:
         file : identity of the table's file (`file_identity`).
         named : whether a person chose the name. If not, a file that was charged under another name
             is refused.
+        content : reads the content of the table, under the key of the ledger. A table that shares most
+            of its rows with one of another account is refused.
+        new : whether a person says that the table is another one than those that it is like, by name,
+            file or content.
 
         Returns
         -------
@@ -137,18 +158,45 @@ class Ledger:
         Raises
         ------
         InputError : the spend would exceed the limit, the limit is missing or differs, rho is
-            negative or missing, the file is known by another name, the ledger is in use for longer
-            than `wait`, is no ledger, or has a broken chain.
+            negative or missing, the name, the file or the content is like that of another account, the
+            ledger is in use for longer than `wait`, is no ledger, is read-only, or has a broken chain; others
+            may remove files from its folder.
         OSError : the file cannot be written; it is unchanged.
         """
-        charge = _Charge(table, _spend(budget, rho, note), limit, file, named)
+        charge = _Charge(table, _spend(budget, rho, f"{note}; --new-account" if new else note), limit, file, named, new)
         remedy = "run the command again when that process has ended"
+        before = self.book()
+        self._check_writable()
+        read = self._read_by(content, before)  # without the lock, since a large table takes a while
         with locked(self.path, remedy, wait=self.wait, private=True) as lock:
-            book, total = self._after(self.book(), charge)
-            self._write(book, lock)
+            if os.lstat(lock.file).st_uid != os.geteuid():
+                raise self._error(
+                    f"its lock {lock.file} is another user's",
+                    "wait until that user's process has ended; a lock of yours holds",
+                )
+            book = self.book()
+            if book.key != before.key:  # another process has made the ledger
+                read = self._read_by(content, book)
+            after, total = self._after(book, charge, read)
+            self._write(after, lock)
         return total
 
-    def _after(self, book: Book, charge: _Charge) -> tuple[Book, Total]:
+    def _read_by(self, content: ContentOf | None, book: Book) -> Content | None:
+        return None if content is None else content(bytes.fromhex(book.key or self._fresh))
+
+    def _check_writable(self) -> None:
+        """Refuse a ledger that is read-only, and a folder in which anybody may replace it or its lock."""
+        try:
+            file, folder = (os.stat(path).st_mode for path in (self.path, self.path.parent))
+        except FileNotFoundError:
+            file, folder = 0o600, self.path.parent.stat().st_mode if self.path.parent.exists() else 0o700
+        if not (file & 0o222) or (self.path.exists() and not os.access(self.path, os.W_OK)):
+            raise self._error("it is read-only", "a ledger that may not change takes no release; nothing is spent")
+        if folder & stat.S_IWOTH and not folder & stat.S_ISVTX:
+            problem = f"all users may replace files in {self.path.parent}, the ledger and its lock among them"
+            raise self._error(problem, "give a ledger in a folder that others cannot write, or set its sticky bit")
+
+    def _after(self, book: Book, charge: _Charge, content: Content | None) -> tuple[Book, Total]:
         """The ledger and the table's total after a spend that is within the limit."""
         if book.breaks:
             remedy = "compare it with a copy or a noted head (thesis-cli dp-ledger shows it); nothing is spent"
@@ -156,11 +204,12 @@ class Ledger:
         table = " ".join(charge.table.encode("utf-8", "replace").decode().split())
         if not table:
             raise self._error("the name of the table is empty", "give a name with a letter or a digit")
-        self._check_file(book, charge, table)
+        book = replace(book, key=book.key or self._fresh)
+        if not charge.new:
+            self._check_file(book, charge, table)
+            self._check_likeness(book, table, content)
         account = accounts_of(book).get(account_key(table)) or self._opened(table, charge)
-        if account.unit != self.unit:
-            problem = f"the account of table {table} is for the unit of privacy ({account.unit}), not ({self.unit})"
-            raise self._error(problem, "budgets of two units do not add up; give another --name, or the same unit")
+        charge = replace(charge, spend=self._implied(account, charge.spend, table))
         if charge.limit not in (None, account.limit):
             raise self._error(f"the budget of table {table} is {_pair(account.limit)}", "it cannot be changed")
         if account.rule == "zCDP" and charge.spend.zcdp is None:
@@ -174,8 +223,43 @@ class Ledger:
                 f"{_pair(budget)} more would exceed the budget {_pair(account.limit)} of table {table}",
                 account.left(),
             )
-        extended = book.extended(Entry(table, account.limit, account.rule, charge.spend, charge.file, self.unit))
+        stronger = "" if self.unit == account.unit else self.unit
+        terms = account.limit, account.rule, charge.spend, charge.file, account.unit
+        extended = book.extended(Entry(table, *terms, stronger, content))
         return extended, replace(total, head=extended.head)
+
+    def _implied(self, account: Account, spend: Spend, table: str) -> Spend:
+        """What a release of this unit costs in the unit of an account: two steps cost e^epsilon twice."""
+        steps = steps_between(self.unit, account.unit)
+        if steps is None:
+            problem = f"the account of table {table} is for the unit of privacy ({account.unit})"
+            raise self._error(problem, f"a release for ({self.unit}) says nothing of it: give the same unit")
+        if steps == 1:
+            return spend
+        delta = spend.delta * (1 + math.exp(min(spend.epsilon, 700.0)))
+        if not delta < 1:
+            raise self._error(f"two steps of {_pair(Budget(spend.epsilon, spend.delta))} promise nothing", "give less")
+        return replace(spend, epsilon=2 * spend.epsilon, delta=delta, rho=spend.rho and 4 * spend.rho)
+
+    def _check_likeness(self, book: Book, table: str, content: Content | None) -> None:
+        """Refuse a new name that looks like a known one, and a table that is like one of another account
+        and not of its own.
+        """
+        key, names = account_key(table), {entry.key: entry.table for entry in reversed(book.entries)}
+        alike = [name for other, name in names.items() if skeleton(other) == skeleton(key)]
+        if key not in names and alike:
+            raise self._error(f"the name {table} looks like {alike[0]}", f"give --name {alike[0]}, or {OTHER}")
+        if content is None:
+            return
+        found: dict[str, tuple[float, str]] = {}
+        for entry in {(e.key, e.content.digest): e for e in book.entries if e.content}.values():
+            assert entry.content
+            found[entry.key] = max(found.get(entry.key, (0.0, "")), likeness(content, entry.content))
+        own = found.pop(key, (0.0, ""))
+        other, (share, words) = max(found.items(), key=lambda item: item[1], default=("", own))
+        if share and not own[0]:
+            name = names[other]
+            raise self._error(f"table {table} {words} table {name}", f"charge it there by --name {name}, or {OTHER}")
 
     def _check_file(self, book: Book, charge: _Charge, table: str) -> None:
         """Refuse a default name if the file was charged under another one."""
@@ -185,7 +269,7 @@ class Ledger:
         if known and known[-1].key != account_key(table):
             other = known[-1].table
             problem = f"the file of table {table} was charged as table {other}"
-            raise self._error(problem, f"give --name {other}, or --name {table} if it is another table now")
+            raise self._error(problem, f"give --name {other}, or {OTHER} now")
 
     def _opened(self, table: str, charge: _Charge) -> Account:
         if charge.limit is None:
@@ -242,10 +326,10 @@ class Ledger:
             os.close(directory)
 
     def _mode(self) -> int:
-        """Permissions of the file; those that the process gives to new files if there is none."""
+        """Permissions of the file, without those of others, since it has a key; the owner's if there is none."""
         with suppress(OSError):
-            return stat.S_IMODE(os.lstat(self.path).st_mode)
-        return default_mode()
+            return stat.S_IMODE(os.lstat(self.path).st_mode) & 0o770
+        return 0o600
 
 
 @dataclass(frozen=True)
@@ -257,6 +341,7 @@ class _Charge:
     limit: Budget | None
     file: str | None
     named: bool
+    new: bool
 
 
 def accounts_of(book: Book) -> dict[str, Account]:
@@ -265,10 +350,9 @@ def accounts_of(book: Book) -> dict[str, Account]:
     for entry in book.entries:
         entries.setdefault(entry.key, []).append(entry)
     return {
-        key: Account(
-            found[0].limit, tuple(entry.spend for entry in found), found[0].rule, found[0].table, found[0].unit
-        )
+        key: Account(one.limit, tuple(entry.spend for entry in found), one.rule, one.table, one.unit)
         for key, found in entries.items()
+        for one in [merged(found)]
     }
 
 

@@ -32,7 +32,7 @@ from thesis_cli.privacy.mechanisms.mechanism import (
     OpenDPLaplace,
     zcdp_epsilon,
 )
-from thesis_cli.privacy.mechanisms.units import counted_blocks
+from thesis_cli.privacy.mechanisms.units import LARGEST, ROWS, Unit, blocks_within, counted_blocks
 from thesis_cli.privacy.release.record import PrivacyGuarantee
 from thesis_cli.privacy.tables.schema import Schema
 
@@ -54,12 +54,16 @@ class Plan:
     budget : budget of all queries together.
     queries : texts of the queries.
     define : definitions of further columns, `name = expression`.
+    unit : difference between neighbours. A person has at most K rows that count, and moves sums and
+        scores at most K times as far as a row: with s >= s' rows in the two tables, s' pairs of rows are
+        a replaced row each, and s - s' single ones move them less than a replaced row does.
     """
 
     schema: Schema
     budget: Budget
     queries: tuple[str, ...]
     define: tuple[str, ...] = ()
+    unit: Unit = ROWS
 
     @cached_property
     def parts(self) -> list[Part]:
@@ -69,7 +73,7 @@ class Plan:
         ------
         InputError : a query cannot be read, or has no public bounds.
         """
-        return parts_of(self.schema, self.queries, self.define, self.norm)
+        return parts_of(self.schema, self.queries, self.define, self.norm, self.unit.secret)
 
     @property
     def gaussian(self) -> bool:
@@ -119,24 +123,30 @@ class Plan:
         shares = weights / weights.sum()
         if self.gaussian:
             shares = np.sqrt(shares)
-        found = [s * p.factors / p.sensitivity(self.norm) for s, p in zip(shares, self.sums, strict=True)]
+        found = [s * p.factors / (p.sensitivity(self.norm) * self.most) for s, p in zip(shares, self.sums, strict=True)]
         return np.concatenate(found)
 
-    def sensitivity(self, rows: int) -> float:
+    @property
+    def most(self) -> int:
+        """Largest number K of rows of a unit that count."""
+        return self.unit.contribution_bound or 1
+
+    def sensitivity(self, rows: int | None) -> float:
         """Sensitivity of the multiplied sums of N rows in `norm`: 1, and what rounding adds."""
+        rows = LARGEST if rows is None else rows
         size = len(self.factors)
         count = math.sqrt(size) if self.gaussian else size
         return 1 + 2**-40 + 2**-50 * rows * float(self.factors.max()) * count
 
     def scale(self, part: Quantile) -> float:
         """Scale of each choice of a quantile."""
-        return choice_scale(self.cost([part]) / (len(CHOICES) * part.touched), self.gaussian)
+        return choice_scale(self.cost([part]) / (len(CHOICES) * part.touched * self.most**self.norm), self.gaussian)
 
     def noise(self) -> Noise:
         """OpenDP's noise for the sums."""
         return OpenDPGaussian() if self.gaussian else OpenDPLaplace()
 
-    def noise_of(self, rows: int) -> tuple[int, float, Budget]:
+    def noise_of(self, rows: int | None) -> tuple[int, float, Budget]:
         """Size F, sensitivity and budget for `Noise.calibrate`; Laplace noise multiplies this
         sensitivity by sqrt(F).
         """
@@ -188,7 +198,7 @@ class Measurement:
 
 def measured(
     blocks: Iterable[Rows],
-    count: int,
+    count: int | None,
     plan: Plan,
     spend: Spend,
     *,
@@ -200,7 +210,8 @@ def measured(
 
     Parameters
     ----------
-    blocks, count : private table, and its number N of rows, which is public.
+    blocks, count : private table, or the rows of it that count, and its number N of rows; None if the
+        unit keeps it secret.
     spend : called after the table has been read and before noise is drawn.
     noise, choose : sources of noise and of choices; OpenDP by default.
 
@@ -208,13 +219,15 @@ def measured(
     ------
     InputError : no rows, another number of rows than `count`, or a budget that does not fit.
     """
-    if count < 1:
+    if plan.unit.secret != (count is None):
+        raise ValueError("the number of rows must be None if the unit keeps it secret, and only then")
+    if count is not None and count < 1:
         raise InputError(f"the table has {count} rows", "it must have at least one")
     noise = noise or plan.noise()
     calibration = noise.calibrate(*plan.noise_of(count)) if plan.sums else None
     scales = [plan.scale(part) for part in plan.quantiles]
     rho = _rho(plan, calibration, scales)
-    sums = _sums(counted_blocks(blocks, count), plan, progress)
+    sums = _sums(blocks_within(blocks) if count is None else counted_blocks(blocks, count), plan, progress)
     spend(plan.budget, rho)
     vector: tuple[float, ...] = ()
     if calibration is not None:
@@ -228,16 +241,14 @@ def measured(
         for part, found, scale in zip(plan.quantiles, counts, scales, strict=True)
         for choice in _choices(part, found.astype(np.float64), scale, plan.gaussian, choose or opendp_choose)
     ]
-    neighbours = "tables of the same number of rows that differ in one row"
-    promise = PrivacyGuarantee(plan.budget.epsilon, plan.budget.delta, neighbours, count)
+    promise = PrivacyGuarantee(plan.budget.epsilon, plan.budget.delta, plan.unit.text, count)
     versions = {name: version(name) for name in ("thesis-cli", "opendp", "numpy")}
     return Measurement(promise, rho, calibration, vector, tuple(choices), versions)
 
 
 def answers(plan: Plan, found: Measurement) -> list[MeasuredRow]:
     """Values and intervals, from what is public alone."""
-    count = found.promise.rows
-    assert count is not None
+    count = math.inf if found.promise.rows is None else found.promise.rows
     scale = found.mechanism.scale if found.mechanism else 0.0
     choices = iter(found.choices)
     rows: list[MeasuredRow] = []
@@ -262,7 +273,8 @@ def _rho(plan: Plan, calibration: Calibration | None, scales: Sequence[float]) -
     ------
     InputError : the mechanisms exceed the budget, which is a defect.
     """
-    costs = [3 * p.touched * choice_cost(s, plan.gaussian) for p, s in zip(plan.quantiles, scales, strict=True)]
+    times = len(CHOICES) * plan.most**plan.norm
+    costs = [times * p.touched * choice_cost(s, plan.gaussian) for p, s in zip(plan.quantiles, scales, strict=True)]
     if calibration is not None:
         costs.append((calibration.rho or 0.0) if plan.gaussian else calibration.epsilon)
     total = math.fsum(costs)
@@ -316,7 +328,7 @@ class Expected:
 
 def expected(plan: Plan, count: int) -> list[Expected]:
     """Errors that N = `count` rows lead to, from public numbers alone."""
-    scale = plan.noise().calibrate(*plan.noise_of(count)).scale if plan.sums else 0.0
+    scale = plan.noise().calibrate(*plan.noise_of(None if plan.unit.secret else count)).scale if plan.sums else 0.0
     found, at = [], 0
     for part in plan.parts:
         if isinstance(part, Quantile):

@@ -10,7 +10,9 @@ from __future__ import annotations
 import ast
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
@@ -55,23 +57,31 @@ class Groups:
 
     Attributes
     ----------
-    labels : names of the groups; one empty name without `by`.
-    node : expression of `by`, or None.
-    first : number of the first group's value, if values are whole numbers.
+    names : names of the values of each expression of `by`.
+    nodes : expressions of `by`.
+    firsts : for each, its first value if values are whole numbers, otherwise 0.
     """
 
-    labels: tuple[str, ...] = ("",)
-    node: ast.expr | None = None
-    first: int = 0
+    names: tuple[tuple[str, ...], ...] = ()
+    nodes: tuple[ast.expr, ...] = ()
+    firsts: tuple[int, ...] = ()
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the groups, the last expression varying fastest; one empty name without `by`."""
+        return tuple(map(", ".join, product(*self.names)))
 
     def places(self, query: Query, sample: WeightedSample) -> Integers:
-        """Group of each row, or -1: a row is in at most one, and in none where `where` fails."""
-        chosen = query.chosen(sample)
-        if self.node is None:
-            return np.where(chosen, 0, -1)
-        data = sample.value(query, self.node).data - self.first
-        inside = chosen & (data >= 0) & (data < len(self.labels))
-        return np.where(inside, np.where(inside, data, 0), -1).astype(np.int64)
+        """Group of each row, or -1: a row is in at most one, and in none where `where` fails or an
+        expression of `by` is missing.
+        """
+        inside = query.chosen(sample)
+        found = np.zeros(len(inside), np.int64)
+        for names, node, first in zip(self.names, self.nodes, self.firsts, strict=True):
+            data = sample.value(query, node).data - first
+            inside = inside & (data >= 0) & (data < len(names))
+            found = found * len(names) + np.where(inside, data, 0).astype(np.int64)
+        return np.where(inside, found, -1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,8 +113,10 @@ class Part(ABC):
         """Sums over some rows, in units of 1 / ONE, shape (F,)."""
 
     @abstractmethod
-    def answers(self, noisy: Floats, law: Law, rows: int) -> list[MeasuredRow]:
-        """Answers from noisy sums times factors, shape (F,), with noise of a law on each; N = `rows`."""
+    def answers(self, noisy: Floats, law: Law, rows: float) -> list[MeasuredRow]:
+        """Answers from noisy sums times factors, shape (F,), with noise of a law on each; N = `rows`,
+        infinite if it is secret.
+        """
 
     @abstractmethod
     def expected(self, law: Law, rows: float) -> tuple[str, float, str]:
@@ -125,10 +137,12 @@ class Cells(Part):
     ----------
     cells : names of the cells of a histogram; None for a count.
     edges : edges of bins of numbers, one more than cells; None for levels.
+    whole : whether answers are rounded to whole numbers.
     """
 
     cells: tuple[str, ...] | None = None
     edges: Floats | None = None
+    whole: bool = False
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -146,11 +160,11 @@ class Cells(Part):
 
     def sums(self, sample: WeightedSample) -> Integers:
         places = self.groups.places(self.query, sample)
-        node = self.query.arguments[0]
         if self.cells is None:
-            places = np.where(sample.truth(self.query, node) == 1, places, -1)
+            for node in self.query.arguments:
+                places = np.where(sample.truth(self.query, node) == 1, places, -1)
         else:
-            data = sample.value(self.query, node).data
+            data = sample.value(self.query, self.query.arguments[0]).data
             cell = cell_of(data, self.edges, "right") if self.edges is not None else np.where(np.isnan(data), -1, data)
             places = np.where(places < 0, -1, cell).astype(np.int64)
         return np.bincount(places[places >= 0], minlength=len(self.labels)).astype(np.int64) * ONE
@@ -158,12 +172,12 @@ class Cells(Part):
     def expected(self, law: Law, rows: float) -> tuple[str, float, str]:
         return "count", law.half, "rows"
 
-    def answers(self, noisy: Floats, law: Law, rows: int) -> list[MeasuredRow]:
-        bounds = 0.0, float(rows)
-        return [
-            self.row(label, "count", value, around(value, law.half, bounds), bounds)
-            for label, value in zip(self.labels, noisy.tolist(), strict=True)
-        ]
+    def answers(self, noisy: Floats, law: Law, rows: float) -> list[MeasuredRow]:
+        bounds, found = (0.0, float(rows)), []
+        for label, value in zip(self.labels, noisy.tolist(), strict=True):
+            row = self.row(label, "count", value, around(value, law.half, bounds), bounds)
+            found.append(replace(row, value=float(round(row.value))) if self.whole else row)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,7 +224,7 @@ class Mean(Part):
     def expected(self, law: Law, rows: float) -> tuple[str, float, str]:
         return self.statistic, self.radius * law.half / rows, "as the value"
 
-    def answers(self, noisy: Floats, law: Law, rows: int) -> list[MeasuredRow]:
+    def answers(self, noisy: Floats, law: Law, rows: float) -> list[MeasuredRow]:
         value, half = self.centre + self.radius * float(noisy[0]) / rows, self.radius * law.half / rows
         bounds = self.range.low, self.range.high
         return [self.row("", self.statistic, value, around(value, half, bounds), bounds)]
@@ -254,7 +268,7 @@ class GroupMeans(Mean):
         np.add.at(found[:, 1], places[used], ONE)
         return found.reshape(-1)
 
-    def answers(self, noisy: Floats, law: Law, rows: int) -> list[MeasuredRow]:
+    def answers(self, noisy: Floats, law: Law, rows: float) -> list[MeasuredRow]:
         found, b = [], 1 / self.count_factor
         bounds = self.range.low, self.range.high
         for label, (total, scaled_count) in zip(self.groups.labels, noisy.reshape(-1, 2).tolist(), strict=True):
@@ -293,7 +307,7 @@ class Shares(Part):
     def expected(self, law: Law, rows: float) -> tuple[str, float, str]:
         return "prob", law.half * math.sqrt(0.5) / rows, "as the value"
 
-    def answers(self, noisy: Floats, law: Law, rows: int) -> list[MeasuredRow]:
+    def answers(self, noisy: Floats, law: Law, rows: float) -> list[MeasuredRow]:
         found = []
         for label, (true, false) in zip(self.groups.labels, noisy.reshape(-1, 2).tolist(), strict=True):
             ratio = true / (true + false) if true + false > 0 else math.nan

@@ -24,10 +24,11 @@ from thesis_cli.privacy.tables.expressions import Formula
 from thesis_cli.privacy.tables.schema import Schema
 
 SIGNATURES = {
-    **{name: Signature(("condition",), ("where", "by", "weight")) for name in ("count", "prob")},
+    "count": Signature(("condition",), ("where", "by", "weight", "whole"), optional=True),
+    "prob": Signature(("condition",), ("where", "by", "weight")),
     **{name: Signature(("x",), ("where", "by", "weight")) for name in ("mean", "median")},
     "quantile": Signature(("x", "q"), ("where", "by", "weight")),
-    "histogram": Signature(("x",), ("bins", "where", "weight")),
+    "histogram": Signature(("x",), ("bins", "where", "weight", "whole")),
 }
 MOST_CELLS = 100_000
 """Largest number of noisy numbers."""
@@ -41,8 +42,9 @@ def sample_of(schema: Schema, rows: Rows, define: Sequence[str]) -> WeightedSamp
     return sample
 
 
-def parts_of(schema: Schema, queries: Sequence[str], define: Sequence[str], norm: int) -> list[Part]:
-    """Parts of the queries, from the schema alone, for noise that is measured in a norm.
+def parts_of(schema: Schema, queries: Sequence[str], define: Sequence[str], norm: int, secret: bool) -> list[Part]:
+    """Parts of the queries, from the schema alone, for noise that is measured in a norm, and for a number
+    of rows that is secret or public.
 
     Raises
     ------
@@ -53,7 +55,7 @@ def parts_of(schema: Schema, queries: Sequence[str], define: Sequence[str], norm
     for text in define:
         name, formula = _definition(text)
         ranges[name] = range_of(formula, formula.tree, ranges)
-    found = [_part(Query(text, SIGNATURES), sample, ranges, norm) for text in queries]
+    found = [_part(Query(text, SIGNATURES), sample, ranges, norm, secret) for text in queries]
     if len({part.query.text for part in found}) < len(found):
         raise InputError("a query is given twice", "give it once, with a larger weight=...")
     size = sum(len(part.factors) for part in found if not isinstance(part, Quantile))
@@ -68,18 +70,22 @@ def _definition(text: str) -> tuple[str, Formula]:
     return parts[1] or parts[2], Formula(parts[3])
 
 
-def _part(query: Query, sample: WeightedSample, ranges: Mapping[str, Range], norm: int) -> Part:
+def _part(query: Query, sample: WeightedSample, ranges: Mapping[str, Range], norm: int, secret: bool) -> Part:
     weight = query.constant(sample, "weight", query.options.get("weight"), 1)
     if not 0 < weight < math.inf:
         raise query.wrong(f"weight is {weight:g}", "it must be above 0 and finite")
     query.chosen(sample)  # refuses a condition that is none
-    node, groups = query.arguments[0], _groups(query, sample)
-    everyone = "where" not in query.options and groups.node is None
+    groups, whole = _groups(query, sample), _whole(query, sample)
+    everyone = not secret and "where" not in query.options and not groups.nodes
     if query.name == "histogram":
-        return _histogram(query, weight, sample, ranges)
+        return _histogram(query, weight, sample, ranges, whole)
     if query.name == "count":
-        sample.truth(query, node)
-        return Cells(query=query, weight=weight, groups=groups)
+        for condition in query.arguments:
+            sample.truth(query, condition)
+        if not (query.arguments or groups.nodes or secret):
+            raise query.wrong("the number of all rows is public", "give a condition or by=[...]")
+        return Cells(query=query, weight=weight, groups=groups, whole=whole)
+    node = query.arguments[0]
     if query.name == "prob":
         sample.truth(query, node)
         if everyone and not range_of(query, node, ranges).gaps:
@@ -113,35 +119,53 @@ def _quantile(query: Query, weight: float, groups: Groups, within: Range, sample
     return Quantile(query=query, weight=weight, groups=groups, share=q, edges=edges, whole=whole, log=log)
 
 
-def _histogram(query: Query, weight: float, sample: WeightedSample, ranges: Mapping[str, Range]) -> Cells:
+def _histogram(query: Query, weight: float, sample: WeightedSample, ranges: Mapping[str, Range], whole: bool) -> Cells:
     bins = query.constant(sample, "bins", query.options.get("bins"), 10)
     if not (1 <= bins <= MOST_BINS and bins == int(bins)):
         raise query.wrong(f"bins is {bins:g}", f"it must be a whole number from 1 to {MOST_BINS:,}")
     node = query.arguments[0]
     value = sample.value(query, node)
     if value.kind != "number":
-        return Cells(query=query, weight=weight, cells=tuple(value.levels or TRUTHS))
+        return Cells(query=query, weight=weight, cells=tuple(value.levels or TRUTHS), whole=whole)
     within, column = bounded_range(query, node, ranges), _column(query, node, sample.schema)
     ends = np.array([within.low, within.high])
     edges, labels = histogram_bins(sample.schema, column.name if column else None, ends, int(bins), value.date)
-    return Cells(query=query, weight=weight, cells=tuple(labels), edges=edges)
+    return Cells(query=query, weight=weight, cells=tuple(labels), edges=edges, whole=whole)
 
 
 def _groups(query: Query, sample: WeightedSample) -> Groups:
-    """Groups of `by`: levels of a category, truth values, or whole numbers of a column."""
+    """Groups of `by`, an expression or a list of them: all combinations of their values."""
     node = query.options.get("by")
-    if node is None:
-        return Groups()
+    nodes = [] if node is None else list(node.elts) if isinstance(node, ast.List | ast.Tuple) else [node]
+    if node is not None and not nodes:
+        raise query.wrong("by is an empty list", "give columns, as in by=[region, smoker]")
+    found = [_values(query, sample, each) for each in nodes]
+    size = math.prod(len(names) for names, _ in found)
+    if size > MOST_CELLS:
+        raise query.wrong(f"it has {size:,} groups", f"it must have at most {MOST_CELLS:,}")
+    return Groups(tuple(names for names, _ in found), tuple(nodes), tuple(first for _, first in found))
+
+
+def _whole(query: Query, sample: WeightedSample) -> bool:
+    """Whether `whole=True` is given."""
+    node = query.options.get("whole")
+    return node is not None and bool((np.asarray(sample.truth(query, node)) == 1).all())
+
+
+def _values(query: Query, sample: WeightedSample, node: ast.expr) -> tuple[tuple[str, ...], int]:
+    """Names of the levels of a category, of truth values, or of the whole numbers of a column, and the
+    first number.
+    """
     value = sample.value(query, node)
     if value.kind != "number":
-        return Groups(tuple(value.levels or TRUTHS), node)
+        return tuple(value.levels or TRUTHS), 0
     column = _column(query, node, sample.schema)
     if not isinstance(column, Integer):
         raise query.wrong(f"{query.part(node)} has no public list of values", "it must be a category or a condition")
     if column.high - column.low >= MOST_GROUPS:
         count = column.high - column.low + 1
         raise query.wrong(f"{query.part(node)} has {count:,} values", f"it must have at most {MOST_GROUPS}")
-    return Groups(tuple(map(str, range(column.low, column.high + 1))), node, column.low)
+    return tuple(map(str, range(column.low, column.high + 1))), column.low
 
 
 def _column(query: Query, node: ast.expr, schema: Schema) -> Column | None:

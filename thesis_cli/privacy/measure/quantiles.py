@@ -122,7 +122,7 @@ class Quantile(Part):
         """
         return f"quantile {self.share:g}", min(1.0, self.margin(law.scale) / rows), "share of ranks"
 
-    def answers(self, noisy: Floats, law: Law, rows: int) -> list[MeasuredRow]:
+    def answers(self, noisy: Floats, law: Law, rows: float) -> list[MeasuredRow]:
         """Answers from the chosen cells, three numbers for each group in the order of `CHOICES`."""
         chosen = noisy.astype(np.int64).reshape(-1, len(CHOICES)).tolist()
         pairs = zip(self.groups.labels, chosen, strict=True)

@@ -126,6 +126,22 @@ class Unit:
         return (self.contribution_bound or 1) * (max(diameter, norm) if self.neighbours == "replace" else norm)
 
 
+def steps_between(release: str, account: str) -> int | None:
+    """Number of steps, each to a neighbour of a release's unit, that reach any neighbour of an account's;
+    None if no number does. Both are names (`Unit.name`).
+
+    A unit that is replaced may also be absent (the corner s' = 0 above), except a row, whose number N is
+    public. A replaced unit is one removed and one added. A row whose person stays is some of that
+    person's rows, so that a guarantee to persons is one to rows.
+    """
+    (protected, neighbours), (wanted, others) = (name.rsplit(", ", 1) for name in (release, account))
+    if protected != wanted and wanted != "row":
+        return None
+    if neighbours == "add-remove":
+        return 1 if (protected, neighbours) == (wanted, others) else 2
+    return None if protected == "row" and others == "add-remove" else 1
+
+
 ROWS = Unit()
 """One row is replaced, and the number of rows is public."""
 
@@ -238,6 +254,16 @@ def counted_blocks(blocks: Iterable[Rows], count: int) -> Iterator[Rows]:
         raise InputError(f"the table has {seen} rows and not {count}", "it must not change while it is read")
 
 
+def blocks_within(blocks: Iterable[Rows]) -> Iterator[Rows]:
+    """The same blocks; `InputError` once they have more than LARGEST rows."""
+    seen = 0
+    for block in blocks:
+        seen += len(block)
+        if seen > LARGEST:
+            raise InputError(f"the table has more than {LARGEST:,} rows", "their number must be public")
+        yield block
+
+
 def summed(embedding: Mean, blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None) -> tuple[Floats, int]:
     """Sum of the rows' vectors, and the number of rows; 0 without rows.
 
@@ -252,10 +278,8 @@ def summed(embedding: Mean, blocks: Iterable[Rows], jobs: int = 1, progress: Tic
 
     def counted() -> Iterator[Rows]:
         nonlocal count
-        for block in chain([first], present):
+        for block in blocks_within(chain([first], present)):
             count += len(block)
-            if count > LARGEST:
-                raise InputError(f"the table has more than {LARGEST:,} rows", "their number must be public")
             yield block
 
     mean = embedding.mean(counted(), jobs, progress)

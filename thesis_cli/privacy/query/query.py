@@ -35,13 +35,14 @@ TRUTHS = ("False", "True")
 
 @dataclass(frozen=True)
 class Signature:
-    """Parameters of a statistic: arguments, the last of them repeatable if `more`, and keyword
-    options.
+    """Parameters of a statistic: arguments, the last of them repeatable if `more`, all of them needed
+    unless `optional`, and keyword options.
     """
 
     arguments: tuple[str, ...]
     options: tuple[str, ...] = ("where", "by")
     more: bool = False
+    optional: bool = False
 
     def text(self, name: str) -> str:
         """Usage of a statistic of this name."""
@@ -163,7 +164,7 @@ class Query(Formula):
             if keyword not in signature.options:
                 raise self.wrong(f"unknown keyword {keyword or '**'!r} (== compares)", usage)
         missing = len(signature.arguments) - len(self.arguments)
-        if missing > 0 or (missing < 0 and not signature.more):
+        if (missing > 0 and not signature.optional) or (missing < 0 and not signature.more):
             raise self.wrong(f"{self.name} has {len(self.arguments)} arguments", usage)
 
     def constant(self, sample: WeightedSample, what: str, node: ast.expr | None, default: float) -> float:

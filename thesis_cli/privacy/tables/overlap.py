@@ -1,14 +1,16 @@
 """Whether a table that is called public shares rows with a private one, beyond what chance makes
 likely.
 
-Rows are compared by fingerprints of their encoding, exactly and with numbers rounded to a
-`COARSE`-th of their range, so that a copy in other digits is found too. Under the null hypothesis
-that both tables are independent samples of one population, each division of the pooled rows into
-tables of these sizes is equally likely. The statistic is the sum over distinct rows of p d / t,
-for p public and d private copies and t = p + d, that is, one minus a share of Pearson's chi-squared
-statistic. Its mean and variance under the null are exact (Dawson 1954, Biometrika 41, 280). Tables
-of two populations share fewer rows than those of one, so that they are refused less often still. A
-schema of few cells makes many rows equal by chance, and the statistic expects so.
+Rows are compared by fingerprints of their encoding: exactly, and with numbers rounded to a thousandth
+and to a twentieth of their range, so that a copy in other digits or a little shifted is found too; and
+each of these again without each coordinate, for a copy with one column changed. Under the null
+hypothesis that both tables are independent samples of one population, each division of the pooled rows
+into tables of these sizes is equally likely. Of whole rows the statistic is the sum over distinct rows
+of p d / t, for p public and d private copies and t = p + d, that is, one minus a share of Pearson's
+chi-squared statistic. Its mean and variance under the null are exact (Dawson 1954, Biometrika 41, 280).
+Of all fingerprints, those that are rare tell (`_rare`), which common rows cannot hide. Tables of two
+populations share fewer rows than those of one, so that they are refused less often still. A schema of
+few cells makes many rows equal by chance, and both statistics expect so.
 
 All of this depends on private rows: it may end a release, and is never part of one.
 """
@@ -26,11 +28,19 @@ import numpy.typing as npt
 from thesis_cli.privacy.kernels import Rows
 
 Prints = npt.NDArray[np.uint64]
-"""Fingerprints of rows, shape (2, N): exact ones, and those of rounded numbers."""
+"""Fingerprints of rows, shape (V, N): of whole rows on each grid, and then, for tables of up to `MOST` rows,
+of the rows without each coordinate on each grid.
+"""
 
-COARSE = 1000
+GRIDS = None, 1000, 20
+"""Steps to which numbers are rounded."""
+PLAIN = 2
+"""Fingerprints of whole rows that are compared by the chi-squared statistic: not the coarsest."""
+MOST = 2**20
 DEVIATIONS = 3.0
 """More standard deviations above the mean than this are no chance."""
+RARE = 4.5
+"""The same of each of the many tests of rare fingerprints."""
 
 
 @dataclass(frozen=True)
@@ -58,23 +68,52 @@ class Overlap:
 
 def fingerprints(blocks: Iterable[Rows]) -> Prints:
     """Fingerprints of encoded rows; two different rows have equal ones with probability 2^-64."""
-    parts = [np.stack([_hashed(rows, None), _hashed(rows, COARSE)]) for rows in blocks]
-    return np.concatenate([np.zeros((2, 0), np.uint64), *parts], axis=1)
+    parts, count = list[Prints](), 0
+    for rows in blocks:
+        count += len(rows)
+        views = zip(*(_hashed(rows, steps) for steps in GRIDS), strict=True)
+        parts.append(np.stack([view for grids in views for view in grids]))
+        if count > MOST:
+            parts = [part[: len(GRIDS)] for part in parts]
+    return np.concatenate(parts, axis=1) if parts else np.zeros((len(GRIDS), 0), np.uint64)
 
 
 def overlap(public: Prints, private: Prints) -> Overlap:
-    """Rows that two tables share, by the fingerprints that show the greater excess."""
-    exact, coarse = (_overlap(p, d) for p, d in zip(public, private, strict=True))
-    return Overlap(exact.shared, exact.public, exact.identical, max(exact.excess, coarse.excess))
+    """Rows that two tables share, by the fingerprints that show the greatest excess."""
+    views = [_overlap(p, d, k < PLAIN) for k, (p, d) in enumerate(zip(public, private, strict=False))]
+    most = max(views, key=lambda found: found.excess)
+    return Overlap(most.shared, most.public, views[0].identical, most.excess)
 
 
-def _overlap(public: Prints, private: Prints) -> Overlap:
+def _overlap(public: Prints, private: Prints, plain: bool) -> Overlap:
     _, place = np.unique(np.concatenate([public, private]), return_inverse=True)
     t = np.bincount(place).astype(np.float64)
     p = np.bincount(place[: len(public)], minlength=len(t)).astype(np.float64)
     d = t - p
-    shared = int(p[d > 0].sum())
-    return Overlap(shared, len(public), bool((p == d).all()), _excess(p, d, t))
+    shared, identical = int(p[d > 0].sum()), bool((p == d).all())
+    excess = _rare(p, d) * DEVIATIONS / RARE
+    return Overlap(shared, len(public), identical, max(excess, _excess(p, d, t)) if plain else excess)
+
+
+def _rare(p: npt.NDArray[Any], d: npt.NDArray[Any]) -> float:
+    """Standard deviations, by binomial laws, by which rare fingerprints are in both tables.
+
+    Two equal rows of a population are one of each table with probability 2 m n / (N (N - 1)), N = m + n.
+    And a row that is rare in the private table is there once, and in the public one, at most 2 m / n
+    times as often as it is there twice, whatever it does to be repeated among public rows.
+    """
+    from scipy.special import bdtrc, ndtri
+
+    whole = int(np.gcd.reduce(p.astype(np.int64)))
+    p = p / max(whole, 1)  # every row as often
+    m, n = float(p.sum()), float(d.sum())
+    if not m * n:
+        return 0.0
+    pairs, cross = int((p + d == 2).sum()), int(((p == 1) & (d == 1)).sum())
+    once, twice = int(((p > 0) & (d == 1)).sum()), int((d == 2).sum())
+    tails = [bdtrc(cross - 1, pairs, 2 * m * n / ((m + n) * (m + n - 1)))] if cross else [1.0]
+    tails += [bdtrc(once - 1, once + twice, 2 * m / (2 * m + n))] if once else []
+    return float(-ndtri(max(1e-300, min(tails))))
 
 
 def _excess(p: npt.NDArray[Any], d: npt.NDArray[Any], t: npt.NDArray[Any]) -> float:
@@ -91,17 +130,21 @@ def _excess(p: npt.NDArray[Any], d: npt.NDArray[Any], t: npt.NDArray[Any]) -> fl
     return gap / deviation if deviation > 1e-9 * max(1.0, mean) else 0.0
 
 
-def _hashed(rows: Rows, steps: int | None) -> npt.NDArray[np.uint64]:
-    """A hash of each row; every coordinate is mixed with a salt of its own (splitmix64)."""
+def _hashed(rows: Rows, steps: int | None) -> Prints:
+    """Hashes of each row: of all coordinates, and of all but each of them; shape (1 + coordinates, N).
+
+    Every coordinate is mixed with a salt of its own (splitmix64), and the row is mixed from their sum.
+    """
     reals = np.asarray(rows.reals, np.float64)
     reals = (reals if steps is None else np.rint(reals * steps)) + 0.0  # of -0 and 0 the same bits
     columns = [*reals.view(np.uint64).T, *np.asarray(rows.codes, np.int64).view(np.uint64).T]
-    found = np.zeros(len(rows), np.uint64)
     with np.errstate(over="ignore"):
-        for place, column in enumerate(columns, 1):
-            x = column + np.uint64(0x9E3779B97F4A7C15 * place % 2**64)
-            for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-                x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
-            found = (found ^ (x ^ (x >> np.uint64(31)))) * np.uint64(0xD6E8FEB86659FD93)
-            found ^= found >> np.uint64(32)
-    return found
+        each = [_mixed(x + np.uint64(0x9E3779B97F4A7C15 * place % 2**64)) for place, x in enumerate(columns, 1)]
+        total = np.sum(each, axis=0, dtype=np.uint64)
+        return np.stack([_mixed(total), *(_mixed(total - x) for x in each)])
+
+
+def _mixed(x: Prints) -> Prints:
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
+    return np.asarray(x ^ (x >> np.uint64(31)))

@@ -1,0 +1,218 @@
+r"""Content of a private table as its ledger knows it: keyed digests, by which a copy is recognised.
+
+Every cell has a keyed digest of its value, and a row is the sum of its cells', so that neither names
+nor order of columns count, nor how a number, a date or a text is written. Three things are kept:
+
+* the digest of the rows, which no order of rows changes;
+* bottom-k sketches of the distinct rows (Beyer et al. 2007), of all columns and of all but one: the
+  k least keyed digests of a table are a uniform sample of its distinct rows, and of those of two
+  tables the share that both have is an estimate of how many they share;
+* a digest of the values of each column.
+
+The key is random and lies in the ledger. Who has both can test whether a row is in the table: a
+ledger is as private as its tables.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from thesis_cli.privacy.tables.column_values import MISSING_TEXTS
+
+Digests = npt.NDArray[np.uint64]
+
+LARGE, SMALL = 1024, 128
+"""Digests of a sketch of all columns, and of all but one."""
+MOST_VIEWS = 64
+"""Largest number of columns with sketches of all but one."""
+SHARED = 0.5
+"""Share of the distinct rows of the smaller table from which two tables are one."""
+LEAST = 3
+"""Fewest equal rows in two sketches, or equal columns of two tables, that say so."""
+DIGITS = 4
+"""Significant digits of a number that is not whole."""
+REMEMBERED = 2**20
+"""Values of a column whose digests are held in memory."""
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII)
+_MISSING = frozenset(text.casefold() for text in MISSING_TEXTS)
+
+
+@dataclass(frozen=True)
+class Content:
+    """Keyed digests of a table.
+
+    Attributes
+    ----------
+    digest : digest of all rows.
+    rows : number of rows.
+    columns : digest of the values of each column that has more than one value.
+    sketch : least digests of distinct rows.
+    views : the same without each of the columns in turn; none for very many columns.
+    """
+
+    digest: str
+    rows: int
+    columns: tuple[int, ...]
+    sketch: Digests
+    views: tuple[Digests, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for a ledger."""
+        return {
+            "digest": self.digest,
+            "rows": self.rows,
+            "columns": [f"{column:016x}" for column in self.columns],
+            "sketch": _text(self.sketch),
+            "views": [_text(view) for view in self.views],
+        }
+
+    @classmethod
+    def from_json(cls, digest: str, rows: int, columns: list[str], sketch: str, views: list[str]) -> Content:
+        """Content that a ledger has; other JSON raises TypeError or ValueError."""
+        if not isinstance(digest, str) or not isinstance(rows, int):
+            raise TypeError
+        read = tuple(int(column, 16) for column in columns)
+        return cls(digest, rows, read, _digests(sketch), tuple(_digests(view) for view in views))
+
+
+def content_of(blocks: Iterable[Mapping[str, npt.NDArray[Any]]], key: bytes) -> Content:
+    """Content of a table in blocks, each an array of values for each of its columns, under a key."""
+    salts = np.frombuffer(hashlib.blake2b(b"salts", key=key, digest_size=24).digest(), np.uint64)
+    memory: list[dict[Any, int]] = []
+    sums, total, count = np.zeros(0, np.uint64), np.zeros(2, np.uint64), 0
+    first: list[int | None] = []
+    sketches: list[Digests] = []
+    several: list[bool] = []
+    with np.errstate(over="ignore"):
+        for block in blocks:
+            cells = list(block.values())
+            if not memory:
+                memory, sums = [{} for _ in cells], np.zeros(len(cells), np.uint64)
+                first, several = [None] * len(cells), [False] * len(cells)
+                sketches = [np.zeros(0, np.uint64)] * (1 + (len(cells) if 2 < len(cells) <= MOST_VIEWS else 0))
+            found = np.stack([_cells(values, known, key) for values, known in zip(cells, memory, strict=True)])
+            count += found.shape[1]
+            if not found.shape[1]:
+                continue
+            for i, column in enumerate(found):
+                start = first[i] = int(column[0]) if first[i] is None else first[i]
+                several[i] |= bool((column != np.uint64(start or 0)).any())
+            sums += _mixed(found ^ salts[2]).sum(1, dtype=np.uint64)
+            rows = _mixed(found).sum(0, dtype=np.uint64)
+            total += np.array([_mixed(rows ^ salt).sum(dtype=np.uint64) for salt in salts[:2]])
+            for i in range(len(sketches)):
+                view = rows if not i else rows - _mixed(found[i - 1])
+                sketches[i] = _least(np.append(sketches[i], _mixed(view ^ salts[0])), SMALL if i else LARGE)
+    text = f"{count} {len(memory)} {total[0]} {total[1]}".encode()
+    digest = hashlib.blake2b(text, key=key, digest_size=16).hexdigest()
+    columns = tuple(sorted(int(s) for s, varies in zip(sums, several, strict=True) if varies))
+    sketch, *views = sketches or [np.zeros(0, np.uint64)]
+    return Content(digest, count, columns, sketch, tuple(views))
+
+
+def likeness(one: Content, other: Content) -> tuple[float, str]:
+    """Share that two tables have in common, and what they share, in words; 0 if they are two tables.
+
+    Tables of one digest are the same rows. Otherwise it is the estimated share of the distinct rows of
+    the smaller table that the other has too, with all columns or without one of either; or the share of
+    columns whose values are those of a column of the other.
+    """
+    if one.digest == other.digest:
+        return 1.0, "has the rows of"
+    rows = _shared(one.sketch, other.sketch, LARGE)
+    sides = (one.sketch[:SMALL], *one.views), (other.sketch[:SMALL], *other.views)
+    several = len(one.views) > 3 and len(other.views) > 3  # two rows without a column of few are often equal
+    pairs = [(view, other.sketch) for view in sides[0][1:]] + [(one.sketch, view) for view in sides[1][1:]]
+    pairs += [(a, b) for a in sides[0][1:] for b in sides[1][1:]] if several else []
+    most = max((_shared(a[:SMALL], b[:SMALL], SMALL) for a, b in pairs), default=0.0)
+    same = len(set(one.columns) & set(other.columns))
+    columns = same / max(1, min(len(one.columns), len(other.columns))) if same >= LEAST else 0.0
+    kinds = (
+        (rows, f"shares about {rows:.0%} of its rows with"),
+        (most, f"shares about {most:.0%} of its rows, up to a column, with"),
+        (columns, f"shares {same} columns with"),
+    )
+    return next((kind for kind in kinds if kind[0] >= SHARED), (0.0, ""))
+
+
+def _shared(one: Digests, other: Digests, most: int) -> float:
+    """Estimated share of the distinct rows of the smaller table that the other one has."""
+    both = _least(np.concatenate([one, other]), most)
+    common = int(np.isin(both, one).astype(int) @ np.isin(both, other))
+    sizes = [_distinct(x, most) for x in (one, other)]
+    if not common or (common < LEAST and len(both) >= most):
+        return 0.0
+    return min(1.0, common / len(both) * _distinct(both, most) / min(sizes))
+
+
+def _distinct(sketch: Digests, most: int) -> float:
+    """Number of distinct rows that a sketch stands for."""
+    return float(len(sketch)) if len(sketch) < most else (most - 1) * 2.0**64 / (float(sketch[-1]) + 1)
+
+
+def _least(digests: Digests, most: int) -> Digests:
+    return np.unique(digests)[:most]
+
+
+def _mixed(x: Digests) -> Digests:
+    """Bijective mixture of the bits (splitmix64)."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
+    return np.asarray(x ^ (x >> np.uint64(31)))
+
+
+def _cells(values: npt.NDArray[Any], known: dict[Any, int], key: bytes) -> Digests:
+    """Keyed digests of the values of a column; `known` remembers them by value."""
+    if len(known) > REMEMBERED:
+        known.clear()
+    found = []
+    for value in values.tolist():
+        name = (type(value), value)  # 1, 1.0 and True are equal
+        try:
+            digest = known.get(name)
+        except TypeError:  # an object that has no hash
+            name, digest = (str, repr(value)), None
+        if digest is None:
+            text = _canonical(value).encode("utf-8", "surrogatepass")
+            digest = int.from_bytes(hashlib.blake2b(text, key=key, digest_size=8).digest())
+            known[name] = digest
+        found.append(digest)
+    return np.array(found, np.uint64)
+
+
+def _canonical(value: object) -> str:
+    """Text of a value that is the same in all files: of a number, `DIGITS` digits unless it is whole."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return _number(value)
+    text = unicodedata.normalize("NFKC", str(value)).strip().casefold()
+    if text in _MISSING:
+        return ""
+    if _NUMBER.fullmatch(text.replace(",", ".", 1)) and len(text) < 300:
+        return _number(float(text.replace(",", ".", 1)))
+    return re.sub(r"[t ]00:00:00(\.0+)?$", "", text)
+
+
+def _number(x: float) -> str:
+    if not math.isfinite(x):
+        return "" if math.isnan(x) else str(x)
+    return str(int(x)) if x == int(x) else f"{x:.{DIGITS}g}"
+
+
+def _text(digests: Sequence[int] | Digests) -> str:
+    return base64.b64encode(np.asarray(digests, "<u8").tobytes()).decode("ascii")
+
+
+def _digests(text: str) -> Digests:
+    return np.frombuffer(base64.b64decode(text, validate=True), "<u8").astype(np.uint64)
