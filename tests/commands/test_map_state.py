@@ -234,5 +234,11 @@ def test_bad_queries_are_one_line(cli, tmp_path, options, message):
     assert message in result.err
 
 
+def test_an_empty_query_is_not_all_variables():
+    for empty in ([], (), [[]], np.zeros(0, np.int64)):
+        with pytest.raises(InputError, match="no variables to maximise over are given"):
+            thesis_cli.map_state(NETWORK, over=empty)
+
+
 def test_a_vector_has_no_query(cli):
     assert "a vector has no variables to maximise over" in cli("map", MODELS / "zipf-1000.csv", "--over", 0).err
