@@ -64,6 +64,7 @@ def estimate_z(
     debias: bool = ...,
     confidence: float = ...,
     exact: bool = ...,
+    plan: bool = ...,
     evidence: Sequence[str] | str | SupportsItems | None = ...,
     format: Literal['uai', 'fg', 'bif', 'cnf', 'csv', 'npy', 'npz'] | None = ...,
     probabilities: bool = ...,

@@ -189,12 +189,20 @@ class Contraction:
         """Number of variables in the largest table."""
         return self.plan.tree.width
 
+    @property
+    def slices(self) -> int:
+        """Number of slices."""
+        return self.plan.slices
+
     def _check(self, found: Sliced, what: str) -> None:
         if found.cost.memory > self._memory:
             needed = f"{what} {bytes_text(found.cost.memory)} at width {found.tree.width}"
             raise ModelTooLarge(
                 f"{needed}, and is predicted to take {found.cost.seconds:.2g} s with as much",
                 f"raise the memory from {bytes_text(self._memory)}, or use a method that approximates",
+                memory=found.cost.memory,
+                seconds=found.cost.seconds,
+                width=found.tree.width,
             )
 
     @cached_property
