@@ -2,8 +2,8 @@
 
 Each sum runs in a process of its own, after a small one that compiles. The peak is that of the resident
 memory above what the process had before; time is that of the processor. Networks whose sum is predicted to
-take less than `exact_peers.LEAST` bytes, of which the interpreter's own are a large part, or longer than `--seconds`, are
-left out.
+take less than `exact_peers.LEAST` bytes, of which the interpreter's own are a large part, or longer than
+`--seconds`, are left out.
 """
 
 import argparse
