@@ -29,6 +29,9 @@ SHARE = 0.15
 ROUNDS = 12
 """Candidates of cotengra at most."""
 
+FIRST_TRIALS = 2
+"""Candidates after which the race goes on only if there is some hope."""
+
 TRIALS = 128
 """Random greedy trees of which a candidate is the best."""
 
@@ -85,6 +88,8 @@ def planned(cardinalities: Sequence[int], scopes: Sequence[Clique], memory: int)
     each = SECONDS_A_TABLE * len(scopes)
     for turn in range(ROUNDS):
         if (turn + 1) * each > min(SHARE * best.cost.seconds, MOST_SECONDS):
+            break
+        if turn >= FIRST_TRIALS and best.cost.seconds > HOPELESS:
             break
         most = best.cost.seconds if best.cost.memory <= memory else HOPELESS
         found = fitted(_by_library(own, turn), memory, most=most)
