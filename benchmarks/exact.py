@@ -13,6 +13,8 @@ longer: `--references` adds to that file what is exact.
 import argparse
 import csv
 import math
+import os
+import sys
 from pathlib import Path
 
 import exact_peers as peers
@@ -245,9 +247,13 @@ def main():
     parser.add_argument("--limit", type=float, default=60, help="seconds for each method")
     parser.add_argument("--peer-limit", type=float, help="seconds for each of the other packages; as --limit")
     parser.add_argument("--memory", type=float, default=4, help="GiB for each of the other packages")
+    parser.add_argument("--uai", type=Path, metavar="FOLDER", help="networks with published answers")
     parser.add_argument("--csv", type=Path, help="file for the table")
     parser.add_argument("--references", action="store_true", help="keep exact answers in families.csv")
     options = parser.parse_args()
+    if options.uai:
+        script = str(Path(__file__).with_name("exact_files.py"))  # a small process, whose size no child inherits
+        os.execv(sys.executable, [sys.executable, script, str(options.uai), str(options.memory)])
     if options.family:
         return families(options)
     rng = np.random.default_rng(0)

@@ -14,6 +14,7 @@ import thesis_cli as tc
 from tests.conftest import MODELS
 from thesis_cli.base import files
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.memory import bytes_text
 from thesis_cli.commands.ln_z import full_rank, portfolio
 from thesis_cli.models import uai
 from thesis_cli.models.factor_graph import Factor, FactorGraph
@@ -391,3 +392,30 @@ def test_maxima_whose_mean_overflows_are_refused(cli, tmp_path):
     result = cli("estimate-z", "v.csv", "--samples", "5")
     assert (result.status, result.err.count("\n")) == (2, 1)
     assert "1e+308" in result.err
+
+
+def test_the_plan_says_what_exact_takes_and_runs_nothing(cli, monkeypatch):
+    rng = np.random.default_rng(0)
+    loose = FactorGraph([2] * 41, [Factor((i, 0), rng.normal(size=(2, 2))) for i in range(1, 41)])
+    for model in (MODELS / "asia.bif", ising(7, 7, 1.0, rng), loose):
+        method = tc.estimate_z(model, method="exact").estimate.method
+        with monkeypatch.context() as patch:
+            for solver in ("elimination.elimination.Elimination", "elimination.small.SmallElimination"):
+                patch.setattr(f"thesis_cli.inference.{solver}.log_partition_function", None)
+            table = tc.estimate_z(model, plan=True).table
+        taken = table[table["taken"]]
+        assert list(taken["algorithm"].str.replace(" in NumPy", "")) == [method]
+        assert (taken["fits"] & (taken["gib"] > 0) & (taken["seconds"] > 0) & (taken["slices"] == 1)).all()
+
+
+def test_the_plan_of_a_model_that_is_too_large_names_what_it_needs(cli, wide):
+    rows = json.loads(cli("estimate-z", "w.uai", "--plan", "--memory", 0.001, "--json").out)["algorithms"]
+    large = {row["algorithm"]: row for row in rows}["contraction"]
+    assert (large["fits"], large["taken"]) == (False, False)
+    result = cli("estimate-z", "w.uai", "--method", "exact", "--memory", 0.001)
+    assert result.err.startswith("error: w.uai: ")
+    assert bytes_text(round(min(row["gib"] for row in rows if row["gib"] > 0) * 2**30)) in result.err
+    assert cli("estimate-z", "w.uai", "--plan", "--samples", 5).err == (
+        "error: --plan does not go with --samples; it runs nothing\n"
+    )
+    assert cli("estimate-z", MODELS / "zipf-1000.csv", "--plan").out.splitlines()[1].startswith("enumeration  4e-05 s")

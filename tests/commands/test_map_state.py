@@ -153,7 +153,7 @@ def test_one_variable_of_many_states_is_no_grid(cli, tmp_path):
 
 def test_verbose_says_what_was_passed_over(cli, tmp_path, monkeypatch):
     monkeypatch.setattr(cost_function_search, "is_installed", lambda name: False)
-    glass = random_spin_glass(16, 16, 2.0, 0.1, "mixed", np.random.default_rng(0)).graph()
+    glass = random_spin_glass(30, 30, 2.0, 0.1, "mixed", np.random.default_rng(0)).graph()
     chord = Factor((0, 100), [[0.5, 0.0], [0.0, 0.0]])
     (tmp_path / "m.uai").write_text(uai.write(FactorGraph(glass.cardinalities, [*glass.factors, chord])))
     result = cli("map", "m.uai", "--memory", 0.001, "--verbose")
@@ -232,6 +232,12 @@ def test_bad_queries_are_one_line(cli, tmp_path, options, message):
     result = cli("map", NETWORK, *options)
     assert (result.status, result.out, result.err.count("\n")) == (2, "", 1)
     assert message in result.err
+
+
+def test_an_empty_query_is_not_all_variables():
+    for empty in ([], (), [[]], np.zeros(0, np.int64)):
+        with pytest.raises(InputError, match="no variables to maximise over are given"):
+            thesis_cli.map_state(NETWORK, over=empty)
 
 
 def test_a_vector_has_no_query(cli):

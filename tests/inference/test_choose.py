@@ -5,10 +5,13 @@ import pytest
 
 from tests.conftest import all_states
 from thesis_cli.base.errors import ModelTooLarge
+from thesis_cli.inference import choose
 from thesis_cli.inference.choose import map_solver
+from thesis_cli.inference.elimination.elimination import Elimination
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.studies.models.examples import random_3_sat
+from thesis_cli.studies.models.network import bipartite
 
 
 def glass(size, kind):
@@ -39,7 +42,8 @@ def test_auto(graph, name, passed_over):
 def test_auto_takes_strips_of_a_wide_grid():
     solver, why = map_solver(glass(26, "mixed"), exact=True)
     assert solver.name == "grid strips"
-    assert [part.split(":")[0] for part in why.split("; ")] == ["not grid", "not graph-cut", "not elimination"]
+    passed_over = ["not grid", "not graph-cut", "not elimination", "not contraction"]
+    assert [part.split(":")[0] for part in why.split("; ")] == passed_over
     solver.maximise(np.random.default_rng(1).gumbel(size=(1, 1352)))
     assert solver.guarantee == "exact"
 
@@ -53,8 +57,21 @@ def test_auto_approximates_only_if_allowed():
         map_solver(glass(20, "mixed"), memory=1000, exact=True)
 
 
+def test_auto_takes_a_tree_that_fits_where_elimination_does_not(monkeypatch):
+    graph = bipartite(10, 20, 1.0, np.random.default_rng(0)).conditioned()
+    monkeypatch.setattr(choose, "SLOW", 0.0)
+    monkeypatch.setattr(choose, "_by_strips", lambda *_: None)
+    monkeypatch.setattr(choose, "_by_search", lambda *_: None)
+    solver, why = map_solver(graph, memory=150_000, exact=True)
+    assert solver.name == "contraction"
+    assert "not elimination: elimination needs" in why
+    noise = np.random.default_rng(1).gumbel(size=(2, 60))
+    np.testing.assert_allclose(solver.maximise(noise)[0], Elimination(graph).maximise(noise)[0], rtol=1e-12)
+
+
 @pytest.mark.parametrize(
-    "name", ["grid", "graph-cut", "elimination", "grid-strips", "toulbar2", "trw-s", "max-product", "qpbo"]
+    "name",
+    ["grid", "graph-cut", "elimination", "contraction", "grid-strips", "toulbar2", "trw-s", "max-product", "qpbo"],
 )
 def test_every_solver_keeps_the_contract(name):
     graph = glass(3, "attractive")

@@ -71,8 +71,11 @@ def test_slow_algorithms_run_side_by_side_in_processes(monkeypatch, left_out, me
 def test_a_refusal_names_what_is_missing_after_all_attempts_fail(monkeypatch):
     for name in ("INSTANT", "AT_ONCE", "QUICK", "SPARSE_SHARE"):
         monkeypatch.setattr(exact, name, 0.0)
-    with pytest.raises(ModelTooLarge, match=r"contraction needs .* and is predicted to take .* s with as much"):
+    with pytest.raises(ModelTooLarge, match=r"grid transfer needs .* at width 4; raise the memory from 10 bytes"):
         exact_log_partition_function(ising(4, 4, 1.0, np.random.default_rng(0)), memory=10, max_configurations=1)
+    wide = FactorGraph([2] * 12, [Factor((i, j), np.eye(2)) for i in range(12) for j in range(i)])
+    with pytest.raises(ModelTooLarge, match=r"contraction needs .* and is predicted to take .* s with as much"):
+        exact_log_partition_function(wide, memory=10, max_configurations=1)
 
 
 @pytest.mark.parametrize("at_once", [0.0, 0.2])

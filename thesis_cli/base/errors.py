@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -42,7 +43,31 @@ class NoConfiguration(InputError):
 
 
 class ModelTooLarge(InputError):
-    """The model is well formed, but beyond what the method asked for can take."""
+    """The model is well formed, but beyond what the method asked for can take.
+
+    Parameters
+    ----------
+    memory, seconds, width : what the best plan of an exact algorithm would take: bytes, predicted time and
+        variables of its largest table; 0 and nan if that is not known.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        remedy: str = "",
+        *,
+        source: str | Path = "",
+        memory: int = 0,
+        seconds: float = math.nan,
+        width: int = 0,
+    ) -> None:
+        super().__init__(problem, remedy, source=source)
+        self.memory, self.seconds, self.width = memory, seconds, width
+
+    @classmethod
+    def best(cls, refusals: Sequence[ModelTooLarge]) -> ModelTooLarge:
+        """Of several refusals, the one whose plan needs least memory, or the last if none has a plan."""
+        return min((each for each in refusals if each.memory), key=lambda each: each.memory, default=refusals[-1])
 
 
 class WorkFailed(RuntimeError):

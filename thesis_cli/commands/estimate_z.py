@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError, about
 from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.progress import Progress
@@ -61,6 +63,7 @@ from thesis_cli.commands.ln_z.methods import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from thesis_cli.inference.exact import Candidate
     from thesis_cli.models.factor_graph import Model
 
 logger = logging.getLogger("thesis_cli")
@@ -70,6 +73,8 @@ MOST_CONFIGURATIONS = 2**26
 
 LARGEST = 10**4000
 """Numbers of configurations from which records hold three digits: JSON takes 4300 digits."""
+
+NO_ESTIMATE = "it gives no estimate"
 
 BOUNDS = "bounds"
 """Stands for an upper and a lower bound by the samples that were asked for."""
@@ -109,6 +114,12 @@ class EstimateZRequest(Request):
     debias: bool = full_rank.debias_option(methods=heeded("debias"))
     confidence: float = confidence_option(methods=("auto", *heeded("confidence")))
     exact: bool = option(False, "Add the exact answer.")
+    plan: bool = option(
+        False,
+        "Print what each exact algorithm would take, and run none.",
+        methods=("auto", "exact"),
+        not_swept=NO_ESTIMATE,
+    )
     evidence: tuple[str, ...] | None = evidence_option()
     format: FormatName | None = format_option()
     probabilities: bool = probabilities_option()
@@ -128,6 +139,10 @@ class EstimateZRequest(Request):
             raise InputError("--uai does not go with --quantity f", "it holds log10 Z")
         if self.method == "full-rank" and not self.exact and "memory" in given(self):
             raise InputError("--memory does not go with --method full-rank", "it is for exact; add --exact")
+        if self.plan:
+            for name in [*_sampled(self), "--exact" * self.exact, "--uai" * (self.uai is not None)]:
+                if name:
+                    raise InputError(f"--plan does not go with {name}", "it runs nothing")
         if self.time_limit is not None and self.method == "auto" and (sampled := _sampled(self)):
             raise InputError(f"--time-limit does not go with {sampled[0]}", "leave one of them out")
         full_rank.check_tricks(self)
@@ -142,23 +157,27 @@ class EstimateZResult(EstimatesResult):
     configurations : number of configurations of the model.
     copies : number of copies of the variables, for `expanded`.
     meaning : a sentence on what the estimates prove, where there are several.
+    plan : what each exact algorithm would take, if that was asked for; then there are no estimates.
     """
 
     configurations: int
     copies: str = ""
     meaning: str = ""
+    plan: tuple[Candidate, ...] = ()
 
     @presentation
     def details(self) -> list[tuple[str, str]]:
-        """The copies and the meaning."""
-        return [line for line in (("copies", self.copies), ("meaning", self.meaning)) if line[1]]
+        """The plan, the copies and the meaning."""
+        plan = [(row.algorithm, _plan_text(row)) for row in self.plan]
+        return [*plan, *(line for line in (("copies", self.copies), ("meaning", self.meaning)) if line[1])]
 
     @presentation
     def facts(self) -> Mapping[str, Any]:
         """Estimates, posterior, their meaning, the copies and the number of configurations."""
         size = self.configurations
         shown = size if size < LARGEST else f"{Decimal(size):.2e}"
-        return {"configurations": shown, "copies": self.copies, "meaning": self.meaning, **super().facts()}
+        plan = {"algorithms": self.columns.records()} if self.plan else {}
+        return {"configurations": shown, "copies": self.copies, "meaning": self.meaning, **super().facts(), **plan}
 
     @presentation
     def draw(self) -> Figure:
@@ -173,6 +192,9 @@ def run(request: EstimateZRequest, progress: Progress) -> EstimateZResult:
     check_uai(request.uai, request)
     seed, source = seed_or_fresh(request.seed), label(request.model)
     model = open_model(request.model, request.format, request.evidence, request.probabilities)
+    if request.plan:
+        with about(source):
+            return _plan(request, model, seed)
     with about(source):
         method = _method(request, model)
         options = _options(request, seed)
@@ -202,6 +224,71 @@ def run(request: EstimateZRequest, progress: Progress) -> EstimateZResult:
         map_calls=found.map_calls,
         meaning=found.meaning,
     )
+
+
+@presentation
+def _plan_text(row: Candidate) -> str:
+    """Predicted time, memory, width and slices of an algorithm."""
+    from thesis_cli.base.memory import bytes_text
+
+    parts = ["time not known beforehand" if math.isnan(row.seconds) else f"{row.seconds:.2g} s"]
+    if row.memory:
+        parts.append("at most " * bool(row.work) + bytes_text(row.memory))
+    parts += [f"width {row.width}"] * (row.width > 0) + [f"{row.slices:,} slices"] * (row.slices > 1)
+    parts += ["reduced model"] * row.reduced + ["too large"] * bool(row.refusal)
+    return ", ".join(parts)
+
+
+def _plan(request: EstimateZRequest, model: Model, seed: int) -> EstimateZResult:
+    """What each exact algorithm would take, without running any."""
+    from thesis_cli.inference import exact
+    from thesis_cli.models.factor_graph import FactorGraph
+
+    limits = bytes_of(request.memory), request.max_configurations
+    seconds = request.time_limit or (math.inf if request.method == "exact" else TIME_LIMIT)
+    if isinstance(model, FactorGraph):
+        plan = exact.exact_plan(model, *limits, seconds, jobs_or_all(request.jobs), whole=True)
+        found, takes = plan.candidates, plan.takes
+    else:
+        found = (exact.enumerated(model, request.max_configurations),)
+        takes = found if found[0].run else ()
+    return EstimateZResult(
+        columns=Columns(
+            [
+                {
+                    "model": label(request.model),
+                    "algorithm": row.algorithm,
+                    "reduced": row.reduced,
+                    "seconds": row.seconds,
+                    "gib": row.memory / 2**30,
+                    "width": row.width,
+                    "slices": row.slices,
+                    "fits": row.refusal is None,
+                    "taken": row in takes,
+                }
+                for row in found
+            ]
+        ),
+        request=request,
+        settings=settings_of(request, seed=seed),
+        estimates=(),
+        source=label(request.model),
+        description=model.describe(),
+        configurations=model.size,
+        plan=found,
+        meaning=_taken(takes),
+    )
+
+
+@presentation
+def _taken(takes: Sequence[Candidate]) -> str:
+    """The algorithms that the exact answer comes from."""
+    if not takes:
+        return "none fits into --memory"
+    names = [row.algorithm + " of the reduced model" * (row.reduced and not row.work) for row in takes]
+    if len(names) > 1 and takes[0].work:
+        names[0] += " for a second"
+    return "exact takes " + ", then ".join(names)
 
 
 def _method(request: EstimateZRequest, model: Model) -> str:

@@ -75,6 +75,7 @@ class MapRequest(Request):
         metavar="VARIABLES",
         default_text="all",
         objects=True,
+        empty=True,
     )
     query: str | None = option(
         None, "UAI query file with the variables of --over: a count, then their numbers.", metavar="FILE", names="file"

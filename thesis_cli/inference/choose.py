@@ -10,6 +10,7 @@ import numpy as np
 from thesis_cli.base.errors import ModelTooLarge, UnsuitableModel
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.inference.elimination.elimination import Elimination
+from thesis_cli.inference.elimination.slices import PATIENCE
 from thesis_cli.inference.elimination.small import small_elimination
 from thesis_cli.inference.names import SolverName
 from thesis_cli.inference.solver import MapSolver
@@ -30,6 +31,9 @@ ELIMINATION_STEP, ELIMINATION_ENTRY = 1.5e-5, 3e-9
 
 SLOW = 1.0
 """Predicted seconds of an exact solver for one MAP problem from which a search is tried as well."""
+
+HOPELESS = 1e6
+"""Predicted seconds of elimination from which no tree is sought."""
 
 TRIAL, EXACT, APPROXIMATE = 500, 5000, 100
 """Most backtracks of toulbar2: on the perturbed problem that decides whether it is taken, and on
@@ -56,9 +60,10 @@ def map_solver(
     ----------
     graph : the model.
     name : name of the solver; `auto` takes the first of grid transfer on a narrow grid, graph cut,
-        grid transfer on any grid, and elimination. If they refuse or are slow, strips of a
-        grid, then TRW-S completed by toulbar2, are tried on one perturbed problem and taken if they
-        solve that. What no exact solver takes goes to TRW-S, completed by toulbar2 if there are hard constraints.
+        grid transfer on any grid, elimination, and, if that is slow, contraction along a tree. If they
+        refuse or are slow, strips of a grid, then TRW-S completed by toulbar2, are tried on one perturbed
+        problem and taken if they solve that. What no exact solver takes goes to TRW-S, completed by
+        toulbar2 if there are hard constraints.
     memory : bytes for the tables of a solver.
     exact : refuse the model instead of approximating; the `guarantee` of a solver that was tried
         says afterwards whether it has solved every problem.
@@ -81,11 +86,12 @@ def map_solver(
     if math.isfinite(calls) and (small := small_elimination(graph, memory)) and calls * small.entries <= FEW:
         return small, ""
     why: list[str] = []
-    slow: MapSolver | None = None
+    slow, least = None, math.inf
     for solver, seconds in exact_solvers(graph, memory, why):
         if seconds <= SLOW:
             return solver, "; ".join(why)
-        slow = slow or solver
+        if seconds < least:
+            slow, least = solver, seconds
     if (strips := _by_strips(graph, memory, slow, why)) is not None:
         return strips, "; ".join(why)
     if (search := _by_search(graph, memory, exact or slow is not None, why)) is not None:
@@ -108,9 +114,24 @@ def exact_solvers(graph: FactorGraph, memory: int, why: list[str]) -> Iterator[t
         yield cut, 0.0
     if grid:
         yield grid, GRID_ENTRY * len(graph.cardinalities) * float(states) ** (width + 1)
-    elimination = _attempt("elimination", graph, memory, why)
-    if isinstance(elimination, Elimination):
-        yield elimination, ELIMINATION_STEP * len(elimination.order) + ELIMINATION_ENTRY * elimination.entries
+    seconds = math.inf
+    try:
+        elimination = Elimination(graph, memory)
+        seconds = ELIMINATION_STEP * len(elimination.order) + ELIMINATION_ENTRY * elimination.entries
+        elimination.maxima_segments()  # refuses before the work
+        yield elimination, seconds
+    except ModelTooLarge as error:
+        why.append(f"not elimination: {error.problem}")
+        seconds = error.seconds if seconds == math.inf else seconds
+    if not SLOW < seconds < HOPELESS:
+        return
+    from thesis_cli.inference.elimination.contraction import Contraction
+
+    tree = _attempt("contraction", graph, memory, why)
+    if isinstance(tree, Contraction) and (seconds := tree.maximum.cost.seconds) <= PATIENCE:
+        yield tree, seconds
+    elif isinstance(tree, Contraction):
+        why.append(f"not contraction: it is predicted to take {seconds:.2g} s")
 
 
 def _attempt(name: SolverName, graph: FactorGraph, memory: int, why: list[str]) -> MapSolver | None:
@@ -169,6 +190,12 @@ def _make(name: SolverName, graph: FactorGraph, memory: int, time_limit: float =
         elimination = Elimination(graph, memory)
         elimination.maxima_segments()  # refuses before the work
         return elimination
+    if name == "contraction":
+        from thesis_cli.inference.elimination.contraction import Contraction
+
+        contraction = Contraction(graph, memory)
+        _ = contraction.maximum  # refuses before the work
+        return contraction
     if name == "graph-cut":
         from thesis_cli.inference.graph_cut.graph_cut import GraphCut
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.children import Attempt, Failed, attempts
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, OutOfTime, UnsuitableModel
@@ -31,6 +31,8 @@ from thesis_cli.models.factor_graph import FactorGraph, Model
 if TYPE_CHECKING:
     from thesis_cli.inference.elimination.contraction import Contraction
 
+    _Solver = GridTransfer | Elimination | SmallElimination | Contraction
+
 INSTANT = 0.2
 """Predicted seconds up to which an algorithm runs without a look at the zeros of the model."""
 
@@ -42,6 +44,9 @@ QUICK = 2.0
 
 SECONDS = 60.0
 """Seconds that an exact answer may take, unless more are given."""
+
+SMALL = "elimination in NumPy"
+"""Name of the elimination of a small model among the candidates."""
 
 PER_CONFIGURATION = 4e-8
 """Seconds of enumeration for a configuration."""
@@ -104,6 +109,34 @@ _NONE = ModelTooLarge("no exact ln Z in time", _REMEDY)
 
 
 @dataclass(frozen=True)
+class Candidate:
+    """An exact algorithm, and what it is predicted to take.
+
+    Attributes
+    ----------
+    algorithm : its name.
+    reduced : whether it is for the model that zeros and leaves leave.
+    seconds, memory : predicted, with as much memory as it needs if it does not fit; nan seconds if nobody
+        can tell, within the memory that it is given.
+    width : variables of the largest table that is kept; 0 if it is not known.
+    slices : number of slices.
+    run : returns ln Z and the name of the algorithm; None if it does not fit or its time is not known.
+    refusal : why it does not fit.
+    work : arguments of an attempt whose time is not known.
+    """
+
+    algorithm: str
+    reduced: bool
+    seconds: float
+    memory: int
+    width: int
+    slices: int
+    run: Callable[[], tuple[float, str]] | None = None
+    refusal: ModelTooLarge | None = None
+    work: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
 class ExactPlan:
     """How to find the exact ln Z of a factor graph.
 
@@ -113,16 +146,26 @@ class ExactPlan:
     attempts : what to try side by side otherwise; each yields ln Z and the name of the algorithm.
     promising : whether the first attempt is likely to end in time, so that it should not wait.
     refusal : what to say if all fail.
+    takes : the algorithms in the order in which they start, for all that is known before one runs.
+    candidates : the algorithms that were looked at.
     """
 
     quick: Callable[[], tuple[float, str]] | None
     attempts: tuple[Attempt, ...] = ()
     promising: bool = False
     refusal: ModelTooLarge = _NONE
+    takes: tuple[Candidate, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
 
 
 def exact_plan(
-    graph: FactorGraph, memory: int, max_configurations: int, seconds: float = math.inf, jobs: int = 1
+    graph: FactorGraph,
+    memory: int,
+    max_configurations: int,
+    seconds: float = math.inf,
+    jobs: int = 1,
+    *,
+    whole: bool = False,
 ) -> ExactPlan:
     """Choose among the exact algorithms by their predicted costs; nothing large is allocated.
 
@@ -131,42 +174,35 @@ def exact_plan(
     memory, max_configurations : as for `exact_log_partition_function`.
     seconds : time for all attempts together.
     jobs : threads that share the tables of one algorithm.
+    whole : look at all algorithms and run nothing; otherwise the first that is quick is enough, and sparse
+        tables are tried for `AT_ONCE` before what takes longer.
     """
-    if (small := small_elimination(graph, memory)) and small.cost.seconds <= INSTANT:
-        return ExactPlan(_Route(small, small.cost.seconds).run)
-    refusals: list[ModelTooLarge] = []
-    routes: list[_Route] = []
-    for route in (_transfer, partial(_planned, Elimination, refusals=refusals)):
-        routes += route(graph, memory, jobs)
-        if quick := _within(routes, INSTANT):
-            return ExactPlan(quick.run)
-    if graph.size <= min(max_configurations, QUICK / PER_CONFIGURATION):
-        return ExactPlan(partial(_enumerated, graph, max_configurations))
-    from thesis_cli.inference.zeros.leaves import summed
-    from thesis_cli.inference.zeros.reduction import reduced
-
+    found: list[Candidate] = []
+    quick: Candidate | None = None
     try:
-        smaller = reduced(graph)
-        leafless, constant = summed(smaller)
+        for candidate in _candidates(graph, memory, max_configurations, jobs):
+            found.append(candidate)
+            most = QUICK if candidate.algorithm == "enumeration" else INSTANT
+            if candidate.run and candidate.seconds <= most and not quick:
+                quick = candidate
+                if not whole:
+                    break
     except NoConfiguration:
         return ExactPlan(lambda: (-math.inf, "arc consistency"))
-    if leafless.size < graph.size:
-        routes += _planned(Elimination, leafless, memory, jobs, constant, refusals=refusals)
-    if quick := _within(routes, INSTANT):
-        return ExactPlan(quick.run)
-    from thesis_cli.inference.elimination.contraction import Contraction
-
-    routes += _planned(Contraction, leafless, memory, jobs, constant, refusals=refusals)
-    zeros = smaller.graph.has_zeros
-    work = smaller.graph, smaller.constant, memory
-    if zeros and not _within(routes, INSTANT) and (answer := _sparse_at_once(*work)):
+    if quick:
+        return ExactPlan(quick.run, takes=(quick,), candidates=tuple(found))
+    unpredicted = [candidate for candidate in found if candidate.work]
+    routes = [each for each in found if each.run and each.algorithm not in ("enumeration", SMALL)]
+    zeros = bool(unpredicted)
+    work = unpredicted[0].work if zeros else ()
+    if zeros and not whole and (answer := _sparse_at_once(*work)):
         return ExactPlan(lambda: answer)
     if quick := _within(routes, QUICK):
-        return ExactPlan(quick.run)
+        return ExactPlan(quick.run, takes=(*unpredicted[:1], quick), candidates=tuple(found))
     tried, unpredictable = [], seconds
     best = _within(routes, seconds)
     if best:
-        tried.append(Attempt(best.solver.name, _run, (best,), seconds))
+        tried.append(Attempt(best.algorithm, _run, (best,), seconds))
         unpredictable /= 2
     promising = best is not None and best.seconds <= HOPE * seconds
     if zeros:
@@ -177,67 +213,96 @@ def exact_plan(
             tried += [replace(counting, seconds=FIRST_SHARE * seconds), sparse]
         else:
             tried += [sparse, counting]
+    refusal = ModelTooLarge.best([each.refusal for each in found if each.refusal] or [_NONE])
     if routes:
         fastest = min(routes, key=lambda route: route.seconds)
-        refusals = [ModelTooLarge(f"{fastest.solver.name} is predicted to take {fastest.seconds:.2g} s", _REMEDY)]
-    return ExactPlan(None, tuple(tried), promising, refusals[-1])
+        refusal = ModelTooLarge(f"{fastest.algorithm} is predicted to take {fastest.seconds:.2g} s", _REMEDY)
+    names = [attempt.name for attempt in tried]
+    takes = [each for each in (best, *unpredicted) if each and each.algorithm in names]
+    takes.sort(key=lambda each: names.index(each.algorithm))
+    takes += [each for each in found if each.algorithm == "enumeration" and each.run]
+    return ExactPlan(None, tuple(tried), promising, refusal, (*unpredicted[:1], *takes), tuple(found))
 
 
-@dataclass(frozen=True)
-class _Route:
-    """A solver whose time is predicted, and what to add to its ln Z.
+def _candidates(graph: FactorGraph, memory: int, max_configurations: int, jobs: int) -> Iterator[Candidate]:
+    """The exact algorithms and what each is predicted to take, in the order in which they are looked at;
+    nothing large is allocated.
 
-    Attributes
-    ----------
-    solver : prepared.
-    seconds : predicted.
-    constant : nats.
+    Raises
+    ------
+    NoConfiguration : the zeros leave no configuration.
     """
-
-    solver: GridTransfer | Elimination | SmallElimination | Contraction
-    seconds: float
-    constant: float = 0.0
-
-    def run(self) -> tuple[float, str]:
-        return log_of_sum(self.constant + self.solver.log_partition_function()), self.solver.name
-
-
-def _transfer(graph: FactorGraph, memory: int, jobs: int) -> list[_Route]:
+    if small := small_elimination(graph, memory):
+        yield _prepared(SMALL, small)
     try:
         grid = GridTransfer(graph, memory, sums_only=True, jobs=jobs)
-    except (UnsuitableModel, ModelTooLarge):
-        return []
-    return [_Route(grid, grid.cost.seconds)] if grid.summable else []
+        if grid.summable:
+            yield _prepared(grid.name, grid)
+    except UnsuitableModel:
+        pass
+    except ModelTooLarge as error:
+        yield _refused("grid transfer", error)
+    yield _planned(Elimination, graph, memory, jobs)
+    yield enumerated(graph, max_configurations)
+    from thesis_cli.inference.zeros.leaves import summed
+    from thesis_cli.inference.zeros.reduction import reduced
+
+    smaller = reduced(graph)
+    leafless, constant = summed(smaller)
+    if leafless.size < graph.size:
+        yield replace(_planned(Elimination, leafless, memory, jobs, constant), reduced=True)
+    from thesis_cli.inference.elimination.contraction import Contraction
+
+    yield replace(_planned(Contraction, leafless, memory, jobs, constant), reduced=True)
+    if smaller.graph.has_zeros:
+        work = smaller.graph, smaller.constant, memory
+        for name in ("sparse elimination", "model counting"):
+            yield Candidate(name, True, math.nan, memory, 0, 1, work=work)
+
+
+def _prepared(name: str, solver: _Solver, constant: float = 0.0) -> Candidate:
+    cost, slices = solver.cost, getattr(solver, "slices", 1)
+    return Candidate(name, False, cost.seconds, cost.memory, solver.width, slices, partial(_sum, solver, constant))
+
+
+def _refused(name: str, error: ModelTooLarge) -> Candidate:
+    return Candidate(name, False, error.seconds, error.memory, error.width, 1, refusal=error)
 
 
 def _planned(
-    kind: type[Elimination] | type[Contraction],
-    graph: FactorGraph,
-    memory: int,
-    jobs: int,
-    constant: float = 0.0,
-    *,
-    refusals: list[ModelTooLarge],
-) -> list[_Route]:
-    """The route of a solver; none if it needs more memory, and then its refusal is noted."""
+    kind: type[Elimination] | type[Contraction], graph: FactorGraph, memory: int, jobs: int, constant: float = 0.0
+) -> Candidate:
     try:
         solver = kind(graph, memory, jobs=jobs)
     except ModelTooLarge as error:
-        refusals.append(error)
-        return []
-    return [_Route(solver, solver.cost.seconds, constant)]
+        return _refused(kind.name, error)
+    return _prepared(kind.name, solver, constant)
 
 
-def _enumerated(graph: FactorGraph, max_configurations: int) -> tuple[float, str]:
+def _sum(solver: _Solver, constant: float) -> tuple[float, str]:
+    return log_of_sum(constant + solver.log_partition_function()), solver.name
+
+
+def enumerated(model: Model, max_configurations: int) -> Candidate:
+    """Enumeration, and what it is predicted to take."""
+    seconds = PER_CONFIGURATION * min(model.size, 10**300)
+    if model.size > max_configurations:
+        refusal = ModelTooLarge(f"there are more than {max_configurations:,} configurations")
+        return Candidate("enumeration", False, seconds, 0, 0, 1, refusal=refusal)
+    return Candidate("enumeration", False, seconds, 0, 0, 1, partial(_enumerated, model, max_configurations))
+
+
+def _enumerated(graph: Model, max_configurations: int) -> tuple[float, str]:
     return log_of_sum(log_partition_function(graph, max_configurations=max_configurations)), "enumeration"
 
 
-def _within(routes: Sequence[_Route], seconds: float) -> _Route | None:
-    """The quickest route, if its predicted time is within some seconds."""
+def _within(routes: Sequence[Candidate], seconds: float) -> Candidate | None:
+    """The quickest algorithm, if its predicted time is within some seconds."""
     return min((route for route in routes if route.seconds <= seconds), key=lambda route: route.seconds, default=None)
 
 
-def _run(deadline: float, route: _Route) -> Iterator[tuple[float, str]]:
+def _run(deadline: float, route: Candidate) -> Iterator[tuple[float, str]]:
+    assert route.run
     yield route.run()
 
 

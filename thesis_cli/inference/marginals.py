@@ -35,9 +35,6 @@ MOST_SECONDS = 60.0
 """Time for sparse elimination, whose cost is not known beforehand."""
 
 
-_NONE = ModelTooLarge("no exact marginals", "use a method that approximates")
-
-
 class Marginals(NamedTuple):
     """Single-variable marginals, and how they were found.
 
@@ -75,7 +72,7 @@ def exact_marginals(
     ModelTooLarge : no algorithm takes the model; the message gives its width.
     NoConfiguration : no configuration is possible.
     """
-    routes, refusal = backward_routes(graph, memory)
+    routes, refusals = backward_routes(graph, memory)
     if not any(route.seconds <= QUICK for route in routes):
         if graph.size <= min(max_configurations, FEW):
             return _by_enumeration(graph, max_configurations, progress)
@@ -85,7 +82,7 @@ def exact_marginals(
         try:
             log_z, marginals = route.solver.marginals()
         except ModelTooLarge as error:
-            refusal = error
+            refusals.append(error)
             continue
         if route.reduction:
             return Marginals(
@@ -93,7 +90,7 @@ def exact_marginals(
             )
         return Marginals(log_z, marginals, route.solver.name)
     if graph.size > max_configurations:
-        raise refusal
+        raise ModelTooLarge.best(refusals)
     return _by_enumeration(graph, max_configurations, progress)
 
 
@@ -112,26 +109,26 @@ class BackwardRoute(NamedTuple):
     reduction: Reduction | None = None
 
 
-def backward_routes(graph: FactorGraph, memory: int) -> tuple[list[BackwardRoute], ModelTooLarge]:
-    """The solvers that take a model, the quickest first, and why elimination does not take it.
+def backward_routes(graph: FactorGraph, memory: int) -> tuple[list[BackwardRoute], list[ModelTooLarge]]:
+    """The solvers that take a model, the quickest first, and the refusals of others.
 
     Raises
     ------
     NoConfiguration : the zeros leave no configuration.
     """
     if small := small_elimination(graph, memory):
-        return [BackwardRoute(small, small.cost.seconds)], _NONE
+        return [BackwardRoute(small, small.cost.seconds)], []
     found: list[BackwardRoute] = []
-    refusal = _NONE
+    refusals: list[ModelTooLarge] = []
     try:
         solver = Elimination(graph, memory)
         found.append(BackwardRoute(solver, solver.cost.seconds))
     except ModelTooLarge as error:
-        refusal = error
+        refusals.append(error)
     if not found or found[0].seconds > INSTANT:
         found += _grid_route(graph, memory)
     if any(route.seconds <= INSTANT for route in found):
-        return sorted(found, key=lambda route: route.seconds), refusal
+        return sorted(found, key=lambda route: route.seconds), refusals
     reduction = None
     if graph.has_zeros:
         from thesis_cli.inference.zeros.reduction import reduced
@@ -141,7 +138,7 @@ def backward_routes(graph: FactorGraph, memory: int) -> tuple[list[BackwardRoute
             solver = Elimination(reduction.graph, memory)
             found.append(BackwardRoute(solver, solver.cost.seconds, reduction))
         except ModelTooLarge as error:
-            refusal = error
+            refusals.append(error)
     if not any(route.seconds <= INSTANT for route in found):
         from thesis_cli.inference.elimination.contraction import Contraction
 
@@ -149,8 +146,8 @@ def backward_routes(graph: FactorGraph, memory: int) -> tuple[list[BackwardRoute
             tree = Contraction(reduction.graph if reduction else graph, memory)
             found.append(BackwardRoute(tree, tree.cost.seconds, reduction))
         except ModelTooLarge as error:
-            refusal = error
-    return sorted(found, key=lambda route: route.seconds), refusal
+            refusals.append(error)
+    return sorted(found, key=lambda route: route.seconds), refusals
 
 
 def _grid_route(graph: FactorGraph, memory: int) -> list[BackwardRoute]:

@@ -3,7 +3,7 @@
 from typing import Literal
 
 SolverName = Literal[
-    "auto", "grid", "graph-cut", "elimination", "grid-strips", "toulbar2", "trw-s", "max-product", "qpbo"
+    "auto", "grid", "graph-cut", "elimination", "contraction", "grid-strips", "toulbar2", "trw-s", "max-product", "qpbo"
 ]
 
 EntropyName = Literal["trw", "bethe"]

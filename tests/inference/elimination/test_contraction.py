@@ -38,7 +38,7 @@ def planned_by(turn, side, block, held, safe=contraction.SAFE):
             found = _by_library(found, turn)
         found = sliced(found.in_order(), memory)
         for _ in range(held):
-            if chosen := planners._cheapest(found.tree):
+            for chosen in planners._cheapest(found.tree, 1):
                 slices = found.slices * cardinalities[chosen]
                 found = planners.Sliced(found.tree.held(chosen), (*found.held, chosen), slices, found.cost)
         return found
@@ -86,6 +86,39 @@ def test_sums_and_marginals_are_brute_force(graph, way, scale):
     p = np.exp(phi - log_z)
     expected = [p[states[:, i] == x].sum() for i, k in enumerate(graph.cardinalities) for x in range(k)]
     np.testing.assert_allclose(marginals, expected, rtol=1e-10 * scale, atol=1e-12 * scale)
+
+
+@settings(max_examples=examples(60))
+@given(factor_graphs(), ways, st.integers(0, 2**32), st.sampled_from([0.0, 1.0, 1e5]))
+def test_maxima_are_brute_force(graph, way, seed, scale):
+    """Without noise many configurations tie."""
+    states = all_states(graph)
+    offsets = np.concatenate([[0], np.cumsum(graph.cardinalities)[:-1]])
+    noise = scale * np.random.default_rng(seed).normal(size=(3, sum(graph.cardinalities)))
+    rounded = graph.with_factors([Factor(f.scope, np.round(f.table)) for f in graph.factors])
+    with planned_by(*way):
+        values, found = Contraction(rounded).maximise(noise)
+    every = rounded.log_potential(states) + noise[:, offsets + states].sum(axis=2)
+    np.testing.assert_allclose(values, every.max(axis=1), rtol=1e-12, atol=1e-10)
+    if values[0] > -np.inf:
+        at = rounded.log_potential(found) + noise[np.arange(3)[:, np.newaxis], offsets + found].sum(axis=1)
+        np.testing.assert_allclose(at, values, rtol=1e-12, atol=1e-10)
+
+
+def test_a_maximum_keeps_within_the_memory_in_slices():
+    graph = ising(11, 11, 1.0, np.random.default_rng(0))
+    memory = Contraction(graph).maximum.cost.memory // 2
+    noise = np.random.default_rng(1).normal(size=(2, 242))
+    expected, states = Elimination(graph).maximise(noise)
+    with mock.patch.object(planners, "SMALLEST", 1):
+        solver = Contraction(graph, memory)
+        assert solver.maximum.slices > 1
+        assert solver.maximum.cost.memory <= memory
+        values, found = solver.maximise(noise)
+    np.testing.assert_allclose(values, expected, rtol=1e-13)
+    np.testing.assert_array_equal(found, states)
+    with pytest.raises(ModelTooLarge, match="the maximum along a tree needs"):
+        Contraction(graph, Contraction(graph).cost.memory).maximise(noise)
 
 
 @settings(max_examples=examples(20))
@@ -146,7 +179,7 @@ def test_the_race_takes_the_tree_of_fewest_predicted_seconds(monkeypatch, deep):
     monkeypatch.setattr(planners, "SECONDS_A_TABLE", 0.0)
     monkeypatch.setattr(planners, "ROUNDS", 3)
     best = planned(deep.cardinalities, scopes, 2**40)
-    assert best.cost.seconds == min(planners._fitted(each, 2**40).cost.seconds for each in trees)
+    assert best.cost.seconds == min(planners.fitted(each, 2**40).cost.seconds for each in trees)
     assert best.tree.pairs == planned(deep.cardinalities, scopes, 2**40).tree.pairs
 
 

@@ -10,17 +10,17 @@ from thesis_cli.inference.elimination.elimination import Elimination
 from thesis_cli.inference.enumeration import log_partition_function
 from thesis_cli.models.evidence import condition
 from thesis_cli.models.files import load_model
-from thesis_cli.studies.models import families, logical_networks
+from thesis_cli.studies.models import families, layered_networks, logical_networks
 from thesis_cli.studies.models.network import (
     BayesianNetwork,
     _noisy_or,
-    _noisy_or_chain,
     bipartite,
     circuit,
     deterministic_grid,
     diagnosis,
     grid,
     multiplier,
+    noisy_or_chain,
     pedigree,
     regular,
     torus,
@@ -44,6 +44,9 @@ def possible(graph):
         (circuit, (4, 10, 6)),
         (diagnosis, (4, 5, 2)),
         (pedigree, (2, 1, 1, 3, 0.5)),
+        (layered_networks.lineage, (2, 2, 1, 2, 0.5)),
+        (layered_networks.dynamic, (2, 2, 2, 1)),
+        (layered_networks.causes, (3, 2, 2, 0.9)),
     ],
 )
 def test_a_causal_network_is_normalised_and_its_evidence_is_possible(generator, arguments):
@@ -55,7 +58,7 @@ def test_a_causal_network_is_normalised_and_its_evidence_is_possible(generator, 
 
 def test_a_chain_is_the_table_of_a_noisy_or():
     found = []
-    for add in (_noisy_or, _noisy_or_chain):
+    for add in (_noisy_or, noisy_or_chain):
         net = BayesianNetwork(np.random.default_rng(0))
         parents = [net.add([], [1 - p, p]) for p in (0.1, 0.3, 0.6)]
         finding = add(net, parents, np.array([0.2, 0.5, 0.9]), 0.05)
@@ -170,3 +173,16 @@ def test_files_hold_the_networks(tmp_path, monkeypatch, capsys):
         for one, other in zip(read.factors, network.conditioned().factors, strict=True):
             assert one.scope == other.scope
             np.testing.assert_allclose(one.table, other.table, atol=1e-14)
+
+
+def test_regions_of_a_picture_prefer_the_label_of_their_neighbours():
+    graph = drawn(layered_networks.segmentation, 2, 3, 1.0, 0.5).graph
+    pairs = [f for f in graph.factors if len(f.scope) == 2]
+    assert sorted(f.scope for f in pairs) == [(0, 1), (0, 2), (0, 3), (1, 3), (2, 3)]
+    assert all((np.diag(f.table) > 0).all() and (f.table[~np.eye(3, dtype=bool)] == 0).all() for f in pairs)
+
+
+def test_the_children_of_a_lineage_have_alleles_of_their_parents():
+    network = drawn(layered_networks.lineage, 4, 5, 2, 2, 0.3)
+    assert network.graph.size > 2**60
+    assert -200 < Elimination(network.conditioned()).log_partition_function() < 0

@@ -50,6 +50,7 @@ class About:
     methods : the values of the request's `method` that heed the field; empty if all do.
     names : what the text of the field names.
     objects : whether Python callers may pass objects that text cannot hold, such as arrays.
+    empty : whether no values at all differ from None, so that the request can refuse them.
     not_swept : why no sweep may set the field; empty if sweeps may.
     positional : whether it is an argument of the command line, not an option.
     recorded : whether settings and records hold it.
@@ -67,6 +68,7 @@ class About:
     methods: tuple[str, ...] = ()
     names: Names = ""
     objects: bool = False
+    empty: bool = False
     not_swept: str = ""
     positional: bool = False
     recorded: bool = True
@@ -200,7 +202,7 @@ class OptionField:
         values = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else _listed(value)
         if self.many > 1 and len(values) != self.many:
             raise InputError(f"{self.shell_name} has {len(values)} values", f"it takes {self.many}")
-        if not values and self.optional:
+        if not values and self.optional and not self.about.empty:
             return None
         return tuple(self._one(one) for one in values)
 

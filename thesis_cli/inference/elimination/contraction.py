@@ -1,4 +1,6 @@
-"""Exact sums, marginals and samples of a factor graph by contractions of pairs of tables along a tree."""
+"""Exact sums, maxima, marginals and samples of a factor graph by contractions of pairs of tables along a
+tree.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -14,11 +17,12 @@ from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
 from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
 from thesis_cli.base.parallel import Threads
+from thesis_cli.inference.cost import Cost
 from thesis_cli.inference.elimination.kernels import SAFE, extremes
 from thesis_cli.inference.elimination.order import Clique
-from thesis_cli.inference.elimination.pair_kernels import sum_exponentials, sum_products
-from thesis_cli.inference.elimination.planners import Sliced, planned, sliced
-from thesis_cli.inference.elimination.tree import Axes, Layout, Step, Tree
+from thesis_cli.inference.elimination.pair_kernels import max_sums, sum_exponentials, sum_products
+from thesis_cli.inference.elimination.planners import Sliced, fitted, planned
+from thesis_cli.inference.elimination.tree import Axes, Layout, Step, Task, Tree
 from thesis_cli.inference.solver import Guarantee
 from thesis_cli.models.factor_graph import Factor, FactorGraph, squeezed
 
@@ -146,7 +150,7 @@ def _by_matrices(
 
 
 class Contraction:
-    """A factor graph prepared for sums, marginals and samples along a tree.
+    """A factor graph prepared for sums, maxima, marginals and samples along a tree.
 
     If the tables do not fit into the memory, the model is solved in slices, in each of which some
     variables are held at a state.
@@ -189,12 +193,20 @@ class Contraction:
         """Number of variables in the largest table."""
         return self.plan.tree.width
 
+    @property
+    def slices(self) -> int:
+        """Number of slices."""
+        return self.plan.slices
+
     def _check(self, found: Sliced, what: str) -> None:
         if found.cost.memory > self._memory:
             needed = f"{what} {bytes_text(found.cost.memory)} at width {found.tree.width}"
             raise ModelTooLarge(
                 f"{needed}, and is predicted to take {found.cost.seconds:.2g} s with as much",
                 f"raise the memory from {bytes_text(self._memory)}, or use a method that approximates",
+                memory=found.cost.memory,
+                seconds=found.cost.seconds,
+                width=found.tree.width,
             )
 
     @cached_property
@@ -205,9 +217,23 @@ class Contraction:
         ------
         ModelTooLarge : they do not fit into the memory.
         """
-        found = sliced(self.plan.tree, self._memory, back=True)
-        found = Sliced(found.tree, (*self.plan.held, *found.held), self.plan.slices * found.slices, found.cost)
-        self._check(found, "a pass back needs")
+        return self._sliced("back", "a pass back needs")
+
+    @cached_property
+    def maximum(self) -> Sliced:
+        """The tree of a slice of a maximum, which keeps the choices of all tables.
+
+        Raises
+        ------
+        ModelTooLarge : they do not fit into the memory.
+        """
+        return self._sliced("maximum", "the maximum along a tree needs")
+
+    def _sliced(self, task: Task, what: str) -> Sliced:
+        found, first = fitted(self.plan.tree, self._memory, task), self.plan
+        cost = Cost(first.slices * found.cost.seconds, found.cost.memory)
+        found = Sliced(found.tree, (*first.held, *found.held), first.slices * found.slices, cost)
+        self._check(found, what)
         return found
 
     def _slices(self, plan: Sliced, layout: Layout) -> Iterator[_Slice]:
@@ -256,6 +282,37 @@ class Contraction:
         for i in self._free:
             found[self._offsets[i] : self._offsets[i + 1]] = 1 / self.graph.cardinalities[i]
         return total + self._constant + self._log_free, found
+
+    def maximise(self, noise: Floats) -> tuple[Floats, Ints]:
+        """MAP under perturbed unary tables.
+
+        Parameters
+        ----------
+        noise : added to the unary log-potentials, shape (batch, sum of cardinalities).
+
+        Returns
+        -------
+        values : max_x {phi(x) + sum_i noise_i(x_i)}, shape (batch,).
+        states : a maximiser of each, shape (batch, n).
+
+        Raises
+        ------
+        ModelTooLarge : the choices of all tables do not fit into the memory.
+        """
+        plan = self.maximum
+        parts = [noise[:, low:high] for low, high in pairwise(self._offsets)]
+        values = np.full(len(noise), -np.inf)
+        states = np.zeros((len(noise), len(parts)), np.int64)
+        for each in self._slices(plan, plan.tree.layout):
+            for row in range(len(noise)):
+                value, found = each.maximum([part[row] for part in parts])
+                if value > values[row]:
+                    values[row], states[row] = value, found
+        values += self._constant
+        for i in self._free:
+            states[:, i] = parts[i].argmax(axis=1)
+            values += parts[i].max(axis=1)
+        return values, states
 
     def sample(self, count: int, rng: np.random.Generator) -> Ints:
         """Independent exact draws from the Gibbs distribution, shape (count, n), from the root of the
@@ -334,14 +391,57 @@ class _Slice:
             logs.append(top)
         return math.fsum(logs)
 
-    def marginals(self) -> Iterator[tuple[int, Floats]]:
-        """Each variable of the slice and its marginal, after `forward` in a layout that keeps all tables."""
-        tree, first = self._tree, len(self._leaves)
-        readers: dict[int, int] = {}  # the smallest leaf of each variable
+    @cached_property
+    def _read(self) -> list[list[int]]:
+        """Variables of which each leaf is the smallest."""
+        readers: dict[int, int] = {}
         for f, (axes, values) in enumerate(self._leaves):
             for i in axes:
                 if i not in readers or values.size < self._leaves[readers[i]][1].size:
                     readers[i] = f
+        return [[i for i in axes if readers[i] == f] for f, (axes, _) in enumerate(self._leaves)]
+
+    def maximum(self, noise: list[Floats]) -> tuple[float, Ints]:
+        """The largest log-potential with noise on each variable, and where it is."""
+        tree, layout, first = self._tree, self._layout, len(self._leaves)
+        leaves, tables, choices = [], [], []
+        for f, (axes, values) in enumerate(self._leaves):
+            for i in self._read[f]:
+                values = values + noise[i].reshape([-1 if i == other else 1 for other in axes])
+            private = len(axes) - len(tree.tables[f])
+            leaves.append(values.reshape(-1, *values.shape[private:]))
+            tables.append(self._place(layout.at[f], tree.sizes[f]))
+            leaves[f].max(axis=0, out=tables[f].reshape(leaves[f].shape[1:]))
+        for j, (a, b) in enumerate(tree.pairs):
+            step, size = tree.steps[j], tree.sizes[first + j]
+            tables.append(self._place(layout.at[first + j], size))
+            choices.append(np.empty(size if step.choices else 0, step.choices or np.uint8))
+            pair = tree.axes.pair(step)
+            max_sums(pair, tables[a], tables[b], 0, math.prod(pair.dims.tolist()), tables[-1], choices[j])
+        value = float(tables[-1][0]) if tables else 0.0
+        states = np.zeros(len(noise), np.int64)
+        for i, state in self.held.items():
+            states[i] = state
+            value += float(noise[i][state])
+
+        def take(variables: Clique, choice: int) -> None:
+            for i, state in zip(variables, np.unravel_index(choice, tree.axes.shape(variables)), strict=True):
+                states[i] = state
+
+        for j in reversed(range(len(tree.pairs))):
+            step = tree.steps[j]
+            if step.summed:
+                strides = tree.axes.strides(step.made, step.made)
+                place = sum(int(states[i]) * stride for i, stride in zip(step.made, strides, strict=True))
+                take(step.summed, int(choices[j][place]))
+        for f, (axes, _) in enumerate(self._leaves):
+            if alone := axes[: len(axes) - len(tree.tables[f])]:
+                take(alone, int(leaves[f][:, *(states[i] for i in tree.tables[f])].argmax()))
+        return value, states
+
+    def marginals(self) -> Iterator[tuple[int, Floats]]:
+        """Each variable of the slice and its marginal, after `forward` in a layout that keeps all tables."""
+        tree, first = self._tree, len(self._leaves)
         outside: list[Table] = [Table(np.ones(1), False, 1.0, 0.0) for _ in self._tables]
         for j in reversed(range(len(tree.pairs))):
             a, b = tree.pairs[j]
@@ -352,7 +452,7 @@ class _Slice:
                     tree.axes, step, outside[first + j], self._tables[other], out, scratch, self._jobs
                 )
         for f, (axes, values) in enumerate(self._leaves):
-            mine = [i for i in axes if readers[i] == f]
+            mine = self._read[f]
             if not mine:
                 continue
             beliefs = values + outside[f].as_logs().reshape(tree.axes.shape(tree.tables[f]))

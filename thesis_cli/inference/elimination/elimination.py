@@ -66,6 +66,8 @@ class Elimination:
             raise ModelTooLarge(
                 f"{what} {bytes_text(cost)} at width {self.width}",
                 f"raise the memory from {bytes_text(self._memory)}, or use a method that approximates",
+                memory=cost,
+                width=self.width,
             )
 
     def _slices(self) -> Iterator[dict[int, int]]:

@@ -1,4 +1,5 @@
-"""Compiled sums of products of two tables, and of exponentials of sums; tests compare them with einsum.
+"""Compiled sums of products of two tables, of exponentials of sums, and maxima of sums; tests compare them
+with einsum and enumeration.
 
 The table that is made is filled in blocks of its fastest axes. Within a block an input is one number, a
 run of consecutive entries, or gathered by offsets, once for all rows that read the same entries.
@@ -9,9 +10,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.compiled import ONE, ZERO, helper, kernel
+
+Choices = npt.NDArray[np.unsignedinteger]
 
 ONE_NUMBER: Any = np.int64(0)
 RUN: Any = np.int64(1)
@@ -162,3 +166,73 @@ def sum_exponentials(
             out[row * block + i] = top
         move_on(pair, turns, bases)
     return high, least
+
+
+@kernel()
+def max_sums(
+    pair: Pair,
+    left: Floats,
+    right: Floats,
+    start: int,
+    stop: int,
+    out: Floats,
+    choices: npt.NDArray[np.unsignedinteger],
+) -> None:
+    """Write rows start to stop of max(left + right), and the state at which each is attained.
+
+    Parameters
+    ----------
+    left, right : logarithms, `-inf` included.
+    choices : as long as `out`, or empty if nothing is maximised over.
+    """
+    block, states = pair.offsets.shape[1], pair.inner.shape[1]
+    turns, bases, last = np.empty(pair.dims.size, np.int64), np.empty(2, np.int64), np.full(2, -1)
+    bases_of(pair, start, turns, bases)
+    one, two = pair.kinds[0], pair.kinds[1]
+    gathered_left = np.empty(states * block if one == GATHERED else 0)
+    gathered_right = np.empty(states * block if two == GATHERED else 0)
+    for row in range(start, stop):
+        if one == GATHERED and bases[0] != last[0]:
+            last[0] = bases[0]
+            gather(pair, ZERO, left, bases[0], gathered_left)
+        if two == GATHERED and bases[1] != last[1]:
+            last[1] = bases[1]
+            gather(pair, ONE, right, bases[1], gathered_right)
+        to = out[row * block : row * block + block]
+        for k in range(states):
+            at_left, at_right = bases[0] + pair.inner[0, k], bases[1] + pair.inner[1, k]
+            a = (
+                gathered_left[k * block : k * block + block]
+                if one == GATHERED
+                else left[at_left : at_left + (block if one == RUN else 1)]
+            )
+            b = (
+                gathered_right[k * block : k * block + block]
+                if two == GATHERED
+                else right[at_right : at_right + (block if two == RUN else 1)]
+            )
+            alone = one == ONE_NUMBER or two == ONE_NUMBER
+            number = 0.0
+            if alone:
+                number = a[0] if one == ONE_NUMBER else b[0]
+                a = b if one == ONE_NUMBER else a
+            if k == 0:
+                for i in range(to.size):
+                    to[i] = a[i] + (number if alone else b[i])
+                if choices.size:
+                    choices[row * block : row * block + block] = 0
+                continue
+            chosen = choices[row * block : row * block + block]
+            if alone:
+                for i in range(to.size):
+                    value = a[i] + number
+                    better = value > to[i]
+                    to[i] = value if better else to[i]
+                    chosen[i] = k if better else chosen[i]
+            else:
+                for i in range(to.size):
+                    value = a[i] + b[i]
+                    better = value > to[i]
+                    to[i] = value if better else to[i]
+                    chosen[i] = k if better else chosen[i]
+        move_on(pair, turns, bases)

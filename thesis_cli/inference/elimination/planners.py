@@ -18,7 +18,7 @@ import numpy as np
 
 from thesis_cli.inference.cost import Cost
 from thesis_cli.inference.elimination.order import Clique, best_order
-from thesis_cli.inference.elimination.tree import BLOCK, Tree
+from thesis_cli.inference.elimination.tree import Task, Tree
 
 NEAR = 8
 """Tables among which the partner of the smallest is chosen."""
@@ -28,6 +28,9 @@ SHARE = 0.15
 
 ROUNDS = 12
 """Candidates of cotengra at most."""
+
+FIRST_TRIALS = 2
+"""Candidates after which the race goes on only if there is some hope."""
 
 TRIALS = 128
 """Random greedy trees of which a candidate is the best."""
@@ -41,11 +44,14 @@ SECONDS_A_TABLE, MOST_SECONDS = 2.5e-3, 3.0
 LIBRARY = 2**16
 """Variables that cotengra numbers."""
 
-HOPELESS = 1e5
+HOPELESS = 3600.0
 """Predicted seconds beyond which slices are not looked for."""
 
 SECONDS_A_BYTE = 5e-10
 """Time to touch a byte of memory first."""
+
+AT_ONCE = 3
+"""Powers of two by which the memory is too small, for each variable that is held before a tree is judged again."""
 
 SMALLEST = 2**20
 """Bytes of memory below which a model is not solved in slices."""
@@ -62,7 +68,7 @@ class Sliced:
     tree : of one slice.
     held : variables.
     slices : number of slices.
-    cost : of the sum of all slices, or of a pass there and back.
+    cost : of all slices.
     """
 
     tree: Tree
@@ -76,62 +82,62 @@ def planned(cardinalities: Sequence[int], scopes: Sequence[Clique], memory: int)
     fits, the one that would take least time with the memory that it needs.
     """
     own = tree_of_order(cardinalities, scopes, best_order(cardinalities, scopes).order)
-    best = _fitted(own, memory)
+    best = fitted(own, memory)
     if len(scopes) < 3 or len(cardinalities) > LIBRARY:
         return best
     each = SECONDS_A_TABLE * len(scopes)
     for turn in range(ROUNDS):
         if (turn + 1) * each > min(SHARE * best.cost.seconds, MOST_SECONDS):
             break
-        best = min(best, _fitted(_by_library(own, turn), memory), key=lambda found: _rank(found, memory))
+        if turn >= FIRST_TRIALS and best.cost.seconds > HOPELESS:
+            break
+        most = best.cost.seconds if best.cost.memory <= memory else HOPELESS
+        found = fitted(_by_library(own, turn), memory, most=most)
+        best = min(best, found, key=lambda each: _rank(each, memory))
     return best
 
 
-def _fitted(tree: Tree, memory: int) -> Sliced:
-    """A tree in slices, or whole if no slices fit."""
+def fitted(tree: Tree, memory: int, task: Task = "sum", most: float = HOPELESS) -> Sliced:
+    """A tree in slices, or whole if none fit that take so many seconds at most."""
     tree = tree.in_order()
-    found = sliced(tree, memory)
-    return found if found.cost.memory <= memory else sliced(tree, sys.maxsize)
+    found = sliced(tree, memory, task, most)
+    return found if found.cost.memory <= memory else sliced(tree, sys.maxsize, task)
 
 
 def _rank(found: Sliced, memory: int) -> tuple[bool, float]:
     return found.cost.memory > memory, found.cost.seconds
 
 
-def sliced(tree: Tree, memory: int, *, back: bool = False) -> Sliced:
-    """A tree in slices that fit into the memory, or that need least if none fit.
-
-    Parameters
-    ----------
-    back : whether the memory is that of a pass back through the tree, which keeps all tables.
+def sliced(tree: Tree, memory: int, task: Task = "sum", most: float = HOPELESS) -> Sliced:
+    """A tree in slices that fit into the memory, or the last that was looked at if none fit that take so
+    many seconds at most.
     """
     held: tuple[int, ...] = ()
     slices = 1
-    passes = 3 if back else 1
     while True:
-        needed = 8 * ((tree.back_layout if back else tree.layout).size + 2 * BLOCK)
-        found = Sliced(tree, held, slices, Cost(passes * slices * tree.seconds + SECONDS_A_BYTE * needed, needed))
-        if needed <= memory or memory < SMALLEST or found.cost.seconds > HOPELESS:
+        needed = tree.bytes_of(task)
+        cost = Cost(slices * tree.seconds_of(task) + SECONDS_A_BYTE * needed, needed)
+        found = Sliced(tree, held, slices, cost)
+        if needed <= memory or memory < SMALLEST or found.cost.seconds > most:
             return found
-        chosen = _cheapest(tree)
-        if chosen is None:
+        chosen = _cheapest(tree, max(1, int(math.log2(needed / memory)) // AT_ONCE))
+        if not chosen:
             return found
-        held, slices = (*held, chosen), slices * tree.cardinalities[chosen]
-        tree = tree.held(chosen).in_order()
+        for i in chosen:
+            held, slices, tree = (*held, i), slices * tree.cardinalities[i], tree.held(i)
+        tree = tree.in_order()
 
 
-def _cheapest(tree: Tree) -> int | None:
-    """The variable of the largest table that adds least work if it is held."""
+def _cheapest(tree: Tree, count: int) -> list[int]:
+    """The variables of the largest table that add least work if they are held, so many at most."""
     largest = tree.tables[int(np.argmax(tree.sizes))] if tree.sizes else ()
-    if not largest:
-        return None
     within = dict.fromkeys(largest, 0.0)
     for step in tree.steps:
         for i in {*step.left, *step.right} & within.keys():
             within[i] += step.seconds
     total = tree.seconds
     k = tree.cardinalities
-    return min(largest, key=lambda i: (k[i] * (total - within[i]) + within[i], i))
+    return sorted(largest, key=lambda i: (k[i] * (total - within[i]) + within[i], i))[:count]
 
 
 OURS = {0: "combo-16", 2: "combo", 5: "flops"}

@@ -73,18 +73,19 @@ def prepared(cardinalities: Sequence[int], scopes: Sequence[Clique], memory: int
     ordering = best_order(cardinalities, scopes, largest=math.log2(max(memory, 1)) - 4)
     width = ordering.width
     if ordering.bits > PLANNABLE:
-        raise too_large(1 << math.ceil(ordering.bits + 4), width, memory)
+        entries = 2 ** min(math.ceil(ordering.bits), 1000)
+        raise too_large(Cost(SECONDS_AN_ENTRY * entries, 16 * entries), width, memory)
     named = sorted({i for scope in scopes for i in scope})
     inside = set(named)
     order = [i for i in ordering.order if i in inside]
     plan = make_plan(cardinalities, order, cliques_of(order, scopes), scopes)
     cost = predicted(plan, 1)
-    needed = cost.memory
+    whole = cost
     held: list[int] = []
     slices = 1
     while cost.memory > memory or (slices < FEWEST and plan.order):
         if memory < SMALLEST or not plan.order or cost.seconds > PATIENCE:
-            raise too_large(needed, width, memory)
+            raise too_large(whole, width, memory)
         chosen = _cheapest(plan)
         held.append(chosen)
         slices *= cardinalities[chosen]
@@ -95,7 +96,7 @@ def prepared(cardinalities: Sequence[int], scopes: Sequence[Clique], memory: int
         cost = predicted(plan, slices)
         width = max(map(len, plan.cliques), default=1) - 1
     if cost.seconds > PATIENCE and held:
-        raise too_large(needed, ordering.width, memory)
+        raise too_large(whole, ordering.width, memory)
     return Prepared(plan, held, slices, max(0, width), slices * sum(plan.sizes()), cost)
 
 
@@ -106,11 +107,14 @@ def _named(order: list[int], scopes: Sequence[Clique]) -> tuple[list[int], list[
     return order, cliques_of(order, scopes)
 
 
-def too_large(cost: int, width: int, memory: int) -> ModelTooLarge:
+def too_large(cost: Cost, width: int, memory: int) -> ModelTooLarge:
     """The complaint about a model that does not fit."""
     return ModelTooLarge(
-        f"elimination needs {bytes_text(cost)} at width {width}",
+        f"elimination needs {bytes_text(cost.memory)} at width {width}",
         f"raise the memory from {bytes_text(memory)}, or use a method that approximates",
+        memory=cost.memory,
+        seconds=cost.seconds,
+        width=width,
     )
 
 

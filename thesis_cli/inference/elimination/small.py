@@ -48,6 +48,7 @@ class SmallElimination:
     ----------
     name, guarantee : `elimination`, `exact`.
     entries : of all tables.
+    width : number of variables in the largest table, less one.
     cost : predicted time and memory of one pass.
     """
 
@@ -83,6 +84,7 @@ class SmallElimination:
             if into >= 0:
                 self._taken[into].append(j)
         self.entries = sum(table.size for table in self._own)
+        self.width = max(map(len, self._axes), default=1) - 1
         seconds = SECONDS_A_STEP * len(self._order) + SECONDS_AN_ENTRY * self.entries
         self.cost = Cost(seconds, BYTES_AN_ENTRY * self.entries)
 

@@ -13,12 +13,12 @@ from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from thesis_cli.base.arrays import Ints
-from thesis_cli.inference.elimination.order import Clique
+from thesis_cli.inference.elimination.order import Clique, index_type
 from thesis_cli.inference.elimination.pair_kernels import GATHERED, ONE_NUMBER, RUN, Pair
 
 SECONDS_A_PAIR = 4e-5
@@ -31,6 +31,12 @@ table that is made."""
 SECONDS_BY_BLAS, SECONDS_MOVED = 1e-10, 4e-9
 """Time of one product of entries in a product of matrices, and for each entry that is moved before or
 after it."""
+
+SLOWER = 1.0
+"""Time of a maximum, relative to that of a sum without products of matrices."""
+
+Task = Literal["sum", "back", "maximum"]
+"""A sum, a sum with the pass back that keeps all tables, and a maximum that keeps all choices."""
 
 LEAST_RUN, BLOCK, BUFFER = 16, 512, 2**14
 """Entries of a run from which a block is one; most entries of a block, and of its inputs that are
@@ -49,11 +55,12 @@ class Step:
     ----------
     left, right, made : axes of both inputs and of the table that is made, slowest first.
     summed : axes of both inputs that are summed over.
+    states : of the variables that are summed over, all together.
     terms : products of two entries.
     axes : number of the fastest axes that are a block.
     kinds : how a block reads both inputs.
     blas : whether the step is a product of matrices.
-    seconds : predicted.
+    seconds, plain : predicted, and without products of matrices.
     scratch : entries that it needs besides inputs and output.
     """
 
@@ -61,12 +68,19 @@ class Step:
     right: Clique
     made: Clique
     summed: Clique
+    states: int
     terms: int
     axes: int
     kinds: tuple[int, int]
     blas: bool
     seconds: float
+    plain: float
     scratch: int
+
+    @property
+    def choices(self) -> type[np.unsignedinteger] | None:
+        """The type that numbers the states of the variables that are summed over; None if there are none."""
+        return index_type(self.states) if self.summed else None
 
 
 class Matrices(NamedTuple):
@@ -152,14 +166,15 @@ class Axes:
                 while a >= 0 and strides[a] == 0:
                     again, a = again // dims[a], a - 1
                 gathered += again
-        plain = SECONDS_A_TERM * terms + SECONDS_GATHERED * gathered + SECONDS_MADE * entries
+        plain = SECONDS_A_PAIR + SECONDS_A_TERM * terms + SECONDS_GATHERED * gathered + SECONDS_MADE * entries
         matrices = self.matrices(left, right, made)
         rows, columns = matrices.sizes[1:3]
         moved = [self.size(own) if own != order else 0 for own, order in matrices.moves]
-        by_blas = SECONDS_BY_BLAS * terms + SECONDS_MOVED * sum(moved) + SECONDS_MADE * entries
+        by_blas = SECONDS_A_PAIR + SECONDS_BY_BLAS * terms + SECONDS_MOVED * sum(moved) + SECONDS_MADE * entries
         blas = states > STATES or (min(rows, columns, states) >= SIDE and by_blas < plain)
-        seconds = SECONDS_A_PAIR + (by_blas if blas else plain)
-        return Step(left, right, made, summed, terms, count, kinds, blas, seconds, sum(moved) if blas else 0)
+        seconds = by_blas if blas else plain
+        scratch = sum(moved) if blas else 0
+        return Step(left, right, made, summed, states, terms, count, kinds, blas, seconds, plain, scratch)
 
     def matrices(self, left: Clique, right: Clique, made: Clique) -> Matrices:
         """The product of two tables as one of matrices."""
@@ -382,6 +397,20 @@ class Tree:
             if j + 1 < total:
                 room.give(outside[j], self.sizes[j])
         return Layout(at, scratch, outside, passing, room.size)
+
+    def bytes_of(self, task: Task) -> int:
+        """Memory of a pass over one slice."""
+        entries = 8 * ((self.back_layout if task == "back" else self.layout).size + 2 * BLOCK)
+        if task != "maximum":
+            return entries
+        made = zip(self.steps, self.sizes[len(self.scopes) :], strict=True)
+        return entries + sum(np.dtype(step.choices).itemsize * size for step, size in made if step.choices)
+
+    def seconds_of(self, task: Task) -> float:
+        """Predicted time of a pass over one slice."""
+        if task == "maximum":
+            return math.fsum(SECONDS_A_PAIR + SLOWER * (step.plain - SECONDS_A_PAIR) for step in self.steps)
+        return (3 if task == "back" else 1) * self.seconds
 
     def held(self, variable: int) -> Tree:
         """The tree of one slice, in which a variable is held at a state."""

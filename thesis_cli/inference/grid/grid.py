@@ -77,6 +77,8 @@ class GridTransfer:
             raise ModelTooLarge(
                 f"grid transfer needs {bytes_text(least + read)} at width {self.width}",
                 f"raise the memory from {bytes_text(memory)}, or use a method that approximates",
+                memory=least + read,
+                width=self.width,
             )
         self._alone = 32 * table * (rows + 3) > min(memory, 8 * SIDE_BY_SIDE)
         self._constant = form.constant

@@ -48,18 +48,18 @@ def exact_samples(
         raise InputError(f"{count} draws", "it must be at least one")
     if isinstance(model, LogPotentials):
         return _enumerate(model, count, rng, max_configurations)[:, np.newaxis], "enumeration"
-    routes, refusal = backward_routes(model, memory)
+    routes, refusals = backward_routes(model, memory)
     for route in routes:
         try:
             states = route.solver.sample(count, rng)
         except ModelTooLarge as error:
-            refusal = error
+            refusals.append(error)
             continue
         if route.reduction:
             states = route.reduction.original_states(states, rng)
         return model.original_states(states), route.solver.name
     if model.size > max_configurations:
-        raise refusal
+        raise ModelTooLarge.best(refusals)
     indices = _enumerate(model, count, rng, max_configurations)
     return model.original_states(np.stack(np.unravel_index(indices, model.cardinalities), axis=1)), "enumeration"
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from thesis_cli.base.files import write_atomic
 from thesis_cli.models import uai
+from thesis_cli.studies.models.layered_networks import causes, dynamic, lineage, segmentation
 from thesis_cli.studies.models.logical_networks import (
     friends_and_smokers,
     satisfiability,
@@ -113,6 +114,14 @@ MEMBERS = tuple(
             {"9": (9, 1.0), "12": (12, 1.0), "hard-9": (9, np.inf)},
         ),
         ("transport", transport, {"4x8": (4, 1, 3, 8), "6x10": (6, 2, 4, 10), "8x12": (8, 2, 6, 12)}),
+        (
+            "lineage",
+            lineage,
+            {"15x8": (15, 8, 2, 2, 0.2), "15x20": (15, 20, 2, 2, 0.1), "40x20": (40, 20, 2, 2, 0.1)},
+        ),
+        ("dbn", dynamic, {"20x6": (20, 6, 2, 2), "40x8": (40, 8, 2, 3), "20x6-4": (20, 6, 4, 2)}),
+        ("promedas", causes, {"2x60": (2, 60, 8, 0.3), "3x40": (3, 40, 6, 0.5), "3x120": (3, 120, 10, 0.2)}),
+        ("segments", segmentation, {"6": (6, 20, 0.8, 1.0), "12": (12, 20, 0.6, 1.0), "15": (15, 20, 0.9, 1.0)}),
         ("sat", satisfiability, {"50-3": (50, 3.0), "75-3.5": (75, 3.5), "120-4": (120, 4.0)}),
     )
     for name, arguments in sizes.items()

@@ -235,7 +235,7 @@ def diagnosis(diseases: int, findings: int, causes: int, rng: np.random.Generato
     for _ in range(findings):
         parents = sorted(int(i) for i in rng.choice(diseases, causes, replace=False))
         inhibited, leak = rng.uniform(0.2, 0.9, causes), rng.uniform(0.001, 0.05)
-        add = _noisy_or if causes <= FULL_PARENTS else _noisy_or_chain
+        add = _noisy_or if causes <= FULL_PARENTS else noisy_or_chain
         observed.append(add(net, parents, inhibited, leak))
     return net.network(observed)
 
@@ -248,7 +248,8 @@ def _noisy_or(net: BayesianNetwork, parents: Sequence[int], inhibited: Floats, l
     return net.add(parents, [off, 1 - off])
 
 
-def _noisy_or_chain(net: BayesianNetwork, parents: Sequence[int], inhibited: Floats, leak: float) -> int:
+def noisy_or_chain(net: BayesianNetwork, parents: Sequence[int], inhibited: Floats, leak: float) -> int:
+    """A noisy-or by auxiliary variables, each of which takes in one parent."""
     last = net.add([], [1 - leak, leak])
     for parent, q in zip(parents, inhibited, strict=True):
         off = np.array([[1.0, q], [0.0, 0.0]])  # axes: what is on so far, the parent
@@ -282,11 +283,11 @@ def pedigree(
     for child in range(children):
         if child % 3 == 0:  # a couple has three children
             parents = _couple(len(genes), rng)
-        sides = [_inherited(net, genes[parent], counts, recombination) for parent in parents]
+        sides = [inherited(net, genes[parent], counts, recombination) for parent in parents]
         genes.append(list(zip(*sides, strict=True)))
     observed = []
     for person in genes:
-        phenotypes = [net.add(pair, _unordered(count)) for pair, count in zip(person, counts, strict=True)]
+        phenotypes = [net.add(pair, unordered(count)) for pair, count in zip(person, counts, strict=True)]
         if person is genes[-1] or rng.random() < typed:
             observed += phenotypes
     return net.network(observed)
@@ -298,7 +299,7 @@ def _couple(persons: int, rng: np.random.Generator) -> tuple[int, int]:
     return int(a), int(b)
 
 
-def _inherited(
+def inherited(
     net: BayesianNetwork, parent: Sequence[tuple[int, int]], counts: Sequence[int], recombination: Floats
 ) -> list[int]:
     """The alleles that a child has from one parent, a variable for each locus."""
@@ -314,7 +315,7 @@ def _inherited(
     return alleles
 
 
-def _unordered(alleles: int) -> Floats:
+def unordered(alleles: int) -> Floats:
     """P(phenotype | two alleles): the phenotype is the set of both."""
     pairs = [(a, b) for a in range(alleles) for b in range(a + 1)]
     table = np.zeros((len(pairs), alleles, alleles))
