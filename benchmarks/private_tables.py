@@ -123,8 +123,7 @@ def network(codes, sizes, rho, rng):
         for x, parents in options:
             joint = table_of(codes, sizes, [*parents, x])
             apart = np.multiply.outer(joint.sum(-1), ones[x]) / count
-            size = np.sqrt(joint.size / (rho / 2 / d)) if len(parents) else 0
-            scores.append(np.abs(joint - apart).sum() - size)
+            scores.append(np.abs(joint - apart).sum() - np.sqrt(2 / np.pi * 2 * d / rho) * joint.size)
         x, parents = options[chosen(np.array(scores), 2.0, rho / 2 / d, rng)]
         parts.append((x, list(parents), noisy(table_of(codes, sizes, [*parents, x]), rho / 2 / d, rng)))
         known.append(x)
@@ -143,9 +142,7 @@ def released(name, method, epsilon, draw):
     rng = np.random.default_rng([40, draw])
     if method in ("MST", "network"):
         coding = Coding(found.schema)
-        codes = {"MST": mst, "network": network}[method](
-            coding.of(found.private), coding.sizes, rho_of(epsilon), rng
-        )
+        codes = {"MST": mst, "network": network}[method](coding.of(found.private), coding.sizes, rho_of(epsilon), rng)
         return coding.rows(codes, rng)
     return copula(found, Budget(epsilon, DELTA), (len(found.private),), rng)[0]
 

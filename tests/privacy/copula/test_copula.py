@@ -206,3 +206,50 @@ def test_the_centre_of_numbers_is_that_of_points_on_a_line_to_the_last_bit():
     for count in (2, 3, 7):
         line = rng.normal(size=(count, 1))
         assert _centre(line)[0] == _centre(np.hstack([line, np.zeros((count, 1))]))[0]
+
+
+ATOMS = Schema(
+    (
+        Real("spent", 1, 1e6, log=True, atoms=(0,), missing=True),
+        Real("weight", 40, 150, atoms=(70, 999)),
+        Integer("hours", 0, 80, atoms=(40, 99)),
+        Boolean("yes"),
+    )
+)
+
+
+def spending(count):
+    """Values of ATOMS: a third of each number is an atom."""
+    rng = np.random.default_rng(11)
+    yes, atom = rng.random(count) < 0.4, rng.random(count) < 1 / 3
+    spent = np.where(atom, 0.0, np.exp(rng.normal(5, 1.5, count)))
+    spent[:5] = np.nan
+    return {
+        "spent": spent,
+        "weight": np.where(atom, rng.choice([70.0, 999.0], count), rng.normal(80, 9, count).round(1)),
+        "hours": np.where(atom ^ yes, rng.choice([40, 99], count), rng.integers(30, 50, count)),
+        "yes": yes,
+    }
+
+
+def test_atoms_have_their_own_cells_and_keep_their_shares():
+    values = spending(2000)
+    rows = ATOMS.encode(values)
+    cells = schema_cells(ATOMS)
+    for column in cells:
+        found = column.of(rows)
+        again = Rows(np.zeros_like(rows.reals), np.zeros_like(rows.codes))
+        column.write(found, again)
+        assert np.array_equal(column.of(again), found)
+    plan = CopulaStages(ATOMS, 2000, math.inf)
+    stages, vectors = stages_of(plan, rows)
+    made = ATOMS.decode(plan.fit(vectors, 2000, np.random.default_rng(12)))
+    for name, atoms in {"spent": (0,), "weight": (70, 999), "hours": (40, 99)}.items():
+        for atom in atoms:
+            assert np.mean(made[name] == atom) == pytest.approx(np.mean(values[name] == atom), abs=2 / 2000)
+    assert np.nanmin(np.where(made["spent"] == 0, np.nan, made["spent"])) >= 1
+    for stage in stages:
+        each = np.array([stage.mean([rows[n : n + 1]]) for n in range(80)])
+        apart = np.sqrt(((each[:, None] - each[None]) ** 2).sum(-1))
+        assert apart.max() <= stage.l2_sensitivity(1)
+        assert np.linalg.norm(each, axis=1).max() <= stage.l2_sensitivity(1) / math.sqrt(2)

@@ -95,7 +95,7 @@ class ColumnStage:
             scales.append((groups, part / math.sqrt(weight), noise**2 / weight))
             if len(part) == self.cells[i].count:
                 column = self.cells[i]
-                shares = _combined(scales, len(scales[0][1]) - (column.count - column.line))
+                shares = _combined(scales, np.unique(scales[0][0][column.numbers]))
                 found.append(shares if column.line else _kept(shares, math.sqrt(scales[-1][2])))
                 scales = []
         return found
@@ -128,9 +128,9 @@ def simplex(vector: Floats, total: float = 1.0) -> Floats:
     return np.asarray(np.maximum(vector - levels[above[-1] if len(above) else 0], 0))
 
 
-def _combined(scales: list[tuple[Ints, Floats, float]], line: int) -> Floats:
-    """Distribution over cells from noisy shares at nested scales, the coarsest first; `line` groups
-    of these are on the line.
+def _combined(scales: list[tuple[Ints, Floats, float]], line: Ints) -> Floats:
+    """Distribution over cells from noisy shares at nested scales, the coarsest first; `line` are those
+    of its groups that have numbers, along the line.
 
     Each scale is a triple: group of each cell, shares of the groups, and the variance of each. From
     the finest scale up, the share of a group is the weighted mean of its own and of the sum of its
@@ -154,7 +154,9 @@ def _combined(scales: list[tuple[Ints, Floats, float]], line: int) -> Floats:
         else:
             shares.insert(0, own)
             variances.insert(0, spread)
-    found = simplex(_falling_tails(shares[0], np.sqrt(variances[0]), line))
+    tails = shares[0].copy()
+    tails[line] = _falling_tails(tails[line], np.sqrt(variances[0])[line])
+    found = simplex(tails)
     for places, own, spread in zip(inside, shares[1:], variances[1:], strict=True):
         sizes = np.bincount(places)
         divided = np.zeros(len(own))
@@ -166,7 +168,7 @@ def _combined(scales: list[tuple[Ints, Floats, float]], line: int) -> Floats:
     return np.asarray(found / found.sum())
 
 
-def _falling_tails(noisy: Floats, deviations: Floats, line: int) -> Floats:
+def _falling_tails(noisy: Floats, deviations: Floats) -> Floats:
     """Shares that fall towards both ends of a line, beyond the outermost ones that stand out of the
     noise.
 
@@ -174,9 +176,9 @@ def _falling_tails(noisy: Floats, deviations: Floats, line: int) -> Floats:
     rows would move means.
     """
     found = noisy.copy()
-    clear = np.flatnonzero(noisy[:line] > CLEAR * deviations[:line])
+    clear = np.flatnonzero(noisy > CLEAR * deviations)
     if len(clear):
-        tail = slice(clear[-1] + 1, line)
+        tail = slice(clear[-1] + 1, len(noisy))
         found[tail] = _falling(noisy[tail])
         tail = slice(0, clear[0])
         found[tail] = _falling(noisy[tail][::-1])[::-1]

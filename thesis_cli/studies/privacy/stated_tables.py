@@ -65,10 +65,10 @@ def expenses(rng: np.random.Generator, rows: int) -> Generated:
         values = np.where(rng.random(rows) < 0.5, np.rint(values / scale) * scale, np.rint(values))
         found[name] = np.where(spends, np.clip(values, 1, 1e6), 0.0)
         total += np.log1p(found[name])
-        columns.append(Real(name, 0, 1_000_000))
+        columns.append(Real(name, 1, 1_000_000, log=True, atoms=(0,)))
     hours = np.clip(np.rint(rng.normal(38, 12, rows) - 0.2 * np.maximum(age - 60, 0)), 0, 80).astype(np.int64)
     found["hours"] = np.where(rng.random(rows) < 0.1, 99, np.where(rng.random(rows) < 0.3, 40, hours))
-    columns.append(Integer("hours", 0, 99))
+    columns.append(Integer("hours", 0, 80, atoms=(99,)))
     found["debt"] = _yes(rng, 0.25 * (total - 10) - 0.03 * (age - 50))
     return (*columns, Boolean("debt")), found
 
