@@ -144,7 +144,8 @@ def released(name, method, epsilon, draw):
         coding = Coding(found.schema)
         codes = {"MST": mst, "network": network}[method](coding.of(found.private), coding.sizes, rho_of(epsilon), rng)
         return coding.rows(codes, rng)
-    return copula(found, Budget(epsilon, DELTA), (len(found.private),), rng)[0]
+    favour = method.removeprefix("copula ") if method != "copula" else "relations"
+    return copula(found, Budget(epsilon, DELTA), (len(found.private),), rng, favour)[0]
 
 
 def main():
@@ -154,10 +155,9 @@ def main():
     parser.add_argument("--tables", nargs="*", default=names, choices=names, metavar="TABLE")
     parser.add_argument("--methods", nargs="*", default=["copula", "MST", "network"])
     parser.add_argument("--epsilons", nargs="*", type=float, default=[0.1, 1.0, 10.0])
-    parser.add_argument("--out", type=Path, default=ROOT / "results" / "runs" / "private-tables.csv")
+    parser.add_argument("--out", type=Path, default=ROOT / "results" / "private-tables.csv")
     options = parser.parse_args()
     out = options.out
-    out.parent.mkdir(parents=True, exist_ok=True)
     known = set()
     if out.exists():
         known = set(pd.read_csv(out)[KEY].itertuples(index=False, name=None))

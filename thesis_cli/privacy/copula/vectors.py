@@ -29,6 +29,8 @@ ROUNDING = 2.0**-40
 """
 CLEAR = 3.0
 """Deviations of the noise from which a share stands out of it."""
+LEAST_KEPT = 0.02
+"""Least share of the differences between shares that shrinkage keeps."""
 LONG = 16
 """Number of cells from which a column gets no further weight."""
 
@@ -40,11 +42,18 @@ class ColumnStage:
     A row's feature vector has one number other than 0 in each histogram, the root of its weight.
     The weights add up to 1, so that a feature vector has norm 1, and two have distance at most
     sqrt 2.
+
+    Attributes
+    ----------
+    cells : cells of all columns.
+    share : share of the release's rho.
+    shrinks : whether shares of few cells are shrunk towards equal ones, where noise outweighs them.
     """
 
     cells: tuple[Cells, ...]
     share: float
     name: str = "columns"
+    shrinks: bool = False
 
     @property
     def histograms(self) -> list[tuple[int, Ints, float]]:
@@ -95,10 +104,40 @@ class ColumnStage:
             scales.append((groups, part / math.sqrt(weight), noise**2 / weight))
             if len(part) == self.cells[i].count:
                 column = self.cells[i]
+                if self.shrinks and len(scales) == 1:
+                    groups, own, variance = scales[0]
+                    kept = self._kept(own, variance)
+                    scales = [(groups, 1 / len(own) + kept * (own - own.mean()), kept * variance)]
                 shares = _combined(scales, np.unique(scales[0][0][column.numbers]))
                 found.append(shares if column.line else _kept(shares, math.sqrt(scales[-1][2])))
                 scales = []
         return found
+
+    def kept(self, vector: Floats, noise: float) -> list[float]:
+        """Share of each column's differences from equal shares that shrinkage keeps."""
+        histograms = self.histograms
+        ends = np.cumsum([int(groups.max()) + 1 for _, groups, _ in histograms])[:-1]
+        found = [1.0] * len(self.cells)
+        for (i, _, weight), part in zip(histograms, np.split(vector, ends), strict=True):
+            if self.shrinks and len(self.cells[i].scales()) == 1:
+                found[i] = self._kept(part / math.sqrt(weight), noise**2 / weight)
+        return found
+
+    @staticmethod
+    def _kept(shares: Floats, variance: float) -> float:
+        """Share of the differences from equal shares that is no noise.
+
+        Their variance is a mean of that in the data and of that under a uniform law on the simplex,
+        by the precision of both.
+        """
+        size = len(shares)
+        if size < 2 or not variance:
+            return 1.0
+        prior = (1 - 1 / size) / (size * (size + 1))
+        seen = float(shares.var(ddof=1)) - variance
+        known, certain = (size - 1) / (2 * variance**2), 1 / prior**2
+        spread = max(0.0, (seen * known + prior * certain) / (known + certain))
+        return max(LEAST_KEPT, spread / (spread + variance))
 
     def variances(self, bins: Sequence[Ints], noise: float) -> list[Floats]:
         """Variances of the shares of bins, given the bin of each cell, before shrinkage: each scale
