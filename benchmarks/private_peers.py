@@ -49,9 +49,9 @@ class Coding:
                 span = len(column.levels) if isinstance(column, Category) else WHOLE + 1
                 span = column.high - column.low + 1 if isinstance(column, Integer) else span
                 whole = span <= WHOLE
-                size = (span if whole else BINS) + column.missing
+                size = (span if whole else BINS) + max(column.cardinality - 1, 0)
             self.sizes.append(size)
-            self._bins.append((size - column.missing, whole))
+            self._bins.append((size - max(column.cardinality - 1, 0) if column.on_line else size, whole))
 
     def of(self, rows):
         found, d, c = [], 0, 0
@@ -62,19 +62,19 @@ class Coding:
                 x = rows.reals[:, d]
                 d += 1
                 binned = np.rint(x * (bins - 1)) if whole else np.minimum(x * bins, bins - 1)
-                code = np.where(code == 1, bins, binned) if column.missing else binned
+                code = binned if code is None else np.where(code > 0, bins - 1 + code, binned)
             found.append(code)
         return np.stack(found, 1).astype(np.int64)
 
     def rows(self, found, rng):
         reals, codes = [], []
         for column, code, (bins, whole) in zip(self._columns, found.T, self._bins, strict=True):
-            gaps = code == bins if column.missing and column.on_line else np.zeros(len(code), bool)
+            coded = np.maximum(code - (bins - 1), 0) if column.on_line else code
             if column.on_line:
                 x = code / (bins - 1) if whole else (code + rng.random(len(code))) / bins
-                reals.append(np.where(gaps, 0.5, x))
+                reals.append(np.where(coded > 0, 0.5, x))
             if column.cardinality:
-                codes.append(gaps.astype(np.int64) if column.on_line else code)
+                codes.append(coded)
         shape = (len(found), 0)
         return Rows(
             np.stack(reals, 1) if reals else np.zeros(shape),

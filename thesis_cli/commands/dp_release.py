@@ -157,8 +157,8 @@ class ReleaseRequest(Request):
         f"Mechanism: {listed([row.help for row in METHODS.values()], ' or ')}; auto takes {AUTO[0]}, or the first that"
         " the options go with.",
     )
-    favour: Literal["balance", "marginals", "correlations", "rows"] = option(
-        "balance", "What the rows keep best; it sets the shares of the budget.", methods=heeding_methods("favour")
+    favour: Literal["relations", "balance", "marginals", "correlations", "rows"] = option(
+        "relations", "What the rows keep best; it sets the shares of the budget.", methods=heeding_methods("favour")
     )
     algorithm: Literal["mst", "aim"] = option(
         "mst",

@@ -1,5 +1,6 @@
 """The tables that a search finds are the worst, and exact probabilities are those of OpenDP."""
 
+import itertools
 import math
 
 import numpy as np
@@ -12,13 +13,19 @@ from thesis_cli.privacy.audit.pairs import (
     SCHEMA,
     STAGED,
     Choices,
+    Pair,
     by_record,
     choice_pairs,
     replayed,
     staged_pair,
     vector_pair,
 )
+from thesis_cli.privacy.audit.scores import StagedVectors
+from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget, analytic_scale, choose
+from thesis_cli.privacy.release.exponential import enumerate_domain
+from thesis_cli.privacy.release.plan import ReleasePlan
+from thesis_cli.privacy.tables.schema import Integer, Schema
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
@@ -42,6 +49,36 @@ def test_stages_tell_a_pair_apart_nearly_as_well_as_the_budget_allows():
     assert 0.9 < math.hypot(*apart) * analytic_scale(1.0, budget) < 0.957
     one, other = (STAGED.encode(table).reals for table in pair.tables)
     assert (one != other).any(1).tolist() == [True] + [False] * (pair.rows - 1)
+
+
+def test_triples_and_full_tables_tell_a_pair_apart_as_well_as_they_claim():
+    """The pair, of the corners of three columns, differs most in the two last stages together. With
+    the noisy vectors held, a run of either table has the public part of the other.
+    """
+    schema = Schema((Integer("x", 0, 23), Integer("y", 0, 1), Integer("z", 0, 1)))
+    domain = enumerate_domain(schema)
+    usual = domain[np.tile(np.flatnonzero((domain.reals[:, 0] > 0.5) == domain.reals[:, 1]), 12)]
+    corners = domain[np.flatnonzero(np.isin(domain.reals[:, 0], [0, 1]))]
+    tables = [schema.decode(Rows.concatenate([corners[i : i + 1], usual])) for i in range(len(corners))]
+    budget = Budget(20.0, 1e-6)
+    plan = ReleasePlan(schema, budget, "copula", entropy=0)
+    stages = by_record(tables[0], plan).output.stages
+    assert [stage.name for stage in stages] == ["columns", "pairs", "triples", "cells of pairs"]
+    vectors = [replayed(table, plan, stages)[1] for table in tables]
+
+    def reach(pair):
+        both = zip(*(vectors[i] for i in pair), stages, strict=True)
+        return [np.linalg.norm(one - other) / stage.sensitivity for one, other, stage in both]
+
+    i, j = max(itertools.combinations(range(len(tables)), 2), key=lambda pair: sum(reach(pair)[2:]))
+    assert min(reach((i, j))[2:]) > 0.9
+    assert max(reach((i, j))) <= 1
+    pair = Pair(plan, (tables[i], tables[j]), max(reach((i, j))))
+    subject = StagedVectors("copula", budget, pair, 1 / analytic_scale(1.0, budget))
+    for side, table in enumerate(pair.tables):
+        record = by_record(table, plan)
+        subject.add(record, side)
+        assert subject.difference(record, side) == ""
 
 
 def test_some_small_domain_reaches_epsilon_and_none_exceeds_it():

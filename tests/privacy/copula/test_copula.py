@@ -8,8 +8,11 @@ from thesis_cli.privacy.copula import rows as copula_rows
 from thesis_cli.privacy.copula.cells import BinFunctions, _centre, schema_cells, squared_diameter
 from thesis_cli.privacy.copula.copula import CopulaStages
 from thesis_cli.privacy.copula.kernels import sweep
+from thesis_cli.privacy.copula.triples import least_sum
 from thesis_cli.privacy.copula.vectors import all_pairs, bins_of
 from thesis_cli.privacy.kernels import Rows
+from thesis_cli.privacy.mechanisms.mechanism import Budget
+from thesis_cli.privacy.mechanisms.stages import release_stages
 from thesis_cli.privacy.tables.columns import Boolean, Category, Integer, Real
 from thesis_cli.privacy.tables.schema import Schema
 
@@ -162,16 +165,26 @@ def test_kernel_of_bins_is_summed_and_lowered():
         for (i, j), table in target.items():
             yield i, j, np.bincount(bins[:, i] * 4 + bins[:, j], minlength=16).reshape(4, 4) / 60 - table
 
+    triples, groups = np.array([[0, 1, 2]]), np.repeat(np.arange(2), 2)[None].repeat(3, 0)
+    triple = rng.dirichlet(np.ones(8)).reshape(2, 2, 2)
+
+    def lacking():
+        keys = np.ravel_multi_index((bins // 2).T, (2, 2, 2))
+        return np.bincount(keys, minlength=8).reshape(2, 2, 2) / 60 - triple
+
+    beyond = lacking()[None]
+
     def squared():
-        return sum((r * (alike[i] @ r @ alike[j])).sum() for i, j, r in residuals())
+        return sum((r * (alike[i] @ r @ alike[j])).sum() for i, j, r in residuals()) + (lacking() ** 2).sum()
 
     excess = np.zeros((3, 3, 4, 4))
     for i, j, residual in residuals():
         excess[j, i] = alike[i] @ residual @ alike[j]
         excess[i, j] = excess[j, i].T
     before = squared()
-    assert sweep(bins, np.full(3, 4), alike, excess, np.arange(3)) > 0
+    assert sweep(bins, np.full(3, 4), alike, excess, np.arange(3), triples, groups, beyond) > 0
     assert squared() < before
+    assert beyond[0] == pytest.approx(lacking(), abs=1e-12)
     for i, j, residual in residuals():
         assert excess[j, i] == pytest.approx(alike[i] @ residual @ alike[j], abs=1e-12)
         assert excess[i, j] == pytest.approx((alike[i] @ residual @ alike[j]).T, abs=1e-12)
@@ -206,3 +219,155 @@ def test_the_centre_of_numbers_is_that_of_points_on_a_line_to_the_last_bit():
     for count in (2, 3, 7):
         line = rng.normal(size=(count, 1))
         assert _centre(line)[0] == _centre(np.hstack([line, np.zeros((count, 1))]))[0]
+
+
+ATOMS = Schema(
+    (
+        Real("spent", 1, 1e6, log=True, atoms=(0,), missing=True),
+        Real("weight", 40, 150, atoms=(70, 999)),
+        Integer("hours", 0, 80, atoms=(40, 99)),
+        Boolean("yes"),
+    )
+)
+
+
+def spending(count):
+    """Values of ATOMS: a third of each number is an atom."""
+    rng = np.random.default_rng(11)
+    yes, atom = rng.random(count) < 0.4, rng.random(count) < 1 / 3
+    spent = np.where(atom, 0.0, np.exp(rng.normal(5, 1.5, count)))
+    spent[:5] = np.nan
+    return {
+        "spent": spent,
+        "weight": np.where(atom, rng.choice([70.0, 999.0], count), rng.normal(80, 9, count).round(1)),
+        "hours": np.where(atom ^ yes, rng.choice([40, 99], count), rng.integers(30, 50, count)),
+        "yes": yes,
+    }
+
+
+def test_atoms_have_their_own_cells_and_keep_their_shares():
+    values = spending(2000)
+    rows = ATOMS.encode(values)
+    cells = schema_cells(ATOMS)
+    for column in cells:
+        found = column.of(rows)
+        again = Rows(np.zeros_like(rows.reals), np.zeros_like(rows.codes))
+        column.write(found, again)
+        assert np.array_equal(column.of(again), found)
+    plan = CopulaStages(ATOMS, 2000, math.inf)
+    stages, vectors = stages_of(plan, rows)
+    made = ATOMS.decode(plan.fit(vectors, 2000, np.random.default_rng(12)))
+    for name, atoms in {"spent": (0,), "weight": (70, 999), "hours": (40, 99)}.items():
+        for atom in atoms:
+            assert np.mean(made[name] == atom) == pytest.approx(np.mean(values[name] == atom), abs=2 / 2000)
+    assert np.nanmin(np.where(made["spent"] == 0, np.nan, made["spent"])) >= 1
+    for stage in stages:
+        each = np.array([stage.mean([rows[n : n + 1]]) for n in range(80)])
+        apart = np.sqrt(((each[:, None] - each[None]) ** 2).sum(-1))
+        assert apart.max() <= stage.l2_sensitivity(1)
+        assert np.linalg.norm(each, axis=1).max() <= stage.l2_sensitivity(1) / math.sqrt(2)
+
+
+RELATED = Schema(
+    (
+        Category("code", tuple(f"p{i}" for i in range(60))),
+        Category("district", tuple("abcdef")),
+        Real("x", 0, 1),
+        Real("y", 0, 1),
+        Boolean("odd"),
+    )
+)
+DISTRICTS = np.random.default_rng(13).permutation(60) % 6
+
+
+def related(count, seed=14):
+    """A code that determines a district, and a truth value by x and y together."""
+    rng = np.random.default_rng(seed)
+    code, (x, y) = rng.integers(0, 60, count), rng.random((2, count))
+    odd = (rng.random(count) < 0.9) == ((x > 0.5) ^ (y > 0.5))
+    codes = np.stack([code, DISTRICTS[code], odd], 1).astype(np.int64)
+    return Rows(np.stack([x, y], 1), codes)
+
+
+def test_determined_columns_and_triples_are_kept_at_epsilon_1():
+    """rho 0.024 is epsilon = 1 at delta = 1e-6."""
+    rows = related(20_000)
+    stages, made = {}, {}
+    for favour in ("balance", "relations"):
+        plan = CopulaStages(RELATED, 20_000, 0.024, favour)
+        stages[favour], vectors = stages_of(plan, rows, seed=15)
+        made[favour] = plan.fit(vectors, 20_000, np.random.default_rng(16))
+    assert [stage.name for stage in stages["relations"]] == ["columns", "pairs", "triples", "cells of pairs"]
+    assert sum(stage.share for stage in stages["relations"]) == pytest.approx(1)
+    right = {f: np.mean(DISTRICTS[m.codes[:, 0]] == m.codes[:, 1]) for f, m in made.items()}
+    odd = {f: np.mean(((m.reals > 0.5).sum(1) == 1) == m.codes[:, 2]) for f, m in made.items()}
+    assert right["relations"] > 0.95 > 0.7 > right["balance"]
+    assert odd["relations"] > 0.8 > 0.6 > odd["balance"]
+
+
+def test_neighbours_in_triples_and_cells_are_within_the_sensitivity_and_reach_it():
+    """The worst pairs of rows among 80, as of tables of one row each."""
+    rows = related(3000)
+    stages, _ = stages_of(CopulaStages(RELATED, 3000, 1.0, "relations"), rows, seed=17)
+    for stage in stages[2:]:
+        each = np.array([stage.mean([rows[n : n + 1]]) for n in range(80)])
+        apart = np.sqrt(((each[:, None] - each[None]) ** 2).sum(-1))
+        assert apart.max() <= stage.l2_sensitivity(1)
+        assert apart.max() >= 0.85 * stage.l2_sensitivity(1)
+        assert np.linalg.norm(each, axis=1).max() <= stage.l2_sensitivity(1) / math.sqrt(2)
+
+
+def test_bound_on_the_sum_over_triples_is_its_least_value():
+    """A box of more columns than have all corners, too."""
+    rng = np.random.default_rng(22)
+    for d in (3, 6, 14):
+        least = np.append(rng.uniform(0.1, 0.8, d - 1), 0.8)
+        k = np.where(
+            rng.random((4000, d)) < 0.5,
+            rng.uniform(-least, 1, (4000, d)),
+            np.where(rng.random((4000, d)) < 0.5, -least, 1),
+        )
+        sums = sum(k[:, i] * k[:, j] * k[:, h] for i, j, h in itertools.combinations(range(d), 3))
+        assert sums.min() >= least_sum(least)
+        assert d > 12 or sums.min() <= 0.9 * least_sum(least)
+
+
+class Fixed:
+    """Noise that makes the noisy vectors those given, whatever the table."""
+
+    def __init__(self, vectors):
+        self.vectors = iter(vectors)
+
+    def calibrate(self, size, l2_sensitivity, rho):
+        return l2_sensitivity, 1.0, rho
+
+    def add(self, vector, scale, granularity):
+        found = next(self.vectors)
+        assert len(found) == len(vector)
+        return found
+
+
+@pytest.mark.parametrize("schema", [RELATED, ATOMS])
+def test_tables_reach_a_release_through_noisy_vectors_alone(schema):
+    """With the noisy vectors given, any two tables have the same stages, scales and rows."""
+    rng = np.random.default_rng(18)
+    tables = [related(400), related(400, 19)] if schema is RELATED else [schema.encode(spending(400))] * 2
+    if schema is ATOMS:
+        tables[1] = tables[0][rng.permutation(400)[np.zeros(400, np.int64)]]
+    plan = CopulaStages(schema, 400, 50.0, "relations")
+    _, vectors = stages_of(plan, tables[0], seed=20)
+    found = []
+    for table in tables:
+        _, stages = release_stages(
+            lambda _: plan,
+            [table],
+            400,
+            Budget(10.0, 1e-6),
+            lambda *_: None,
+            Fixed(vectors),
+            lambda stage, blocks: stage.mean(blocks),
+        )
+        made = plan.fit([np.array(s.vector) for s in stages], 100, np.random.default_rng(21))
+        found.append((stages, made.reals.tobytes(), made.codes.tobytes()))
+    assert len(found[0][0]) == plan.stages
+    assert found[0] == found[1]

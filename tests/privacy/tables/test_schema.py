@@ -464,3 +464,52 @@ def test_a_template_is_refused_until_it_is_complete():
 @given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1), min_size=1, max_size=5, unique=True))
 def test_a_template_takes_any_name(names):
     assert Schema.parse(template(dict.fromkeys(names, "boolean"))).names == tuple(names)
+
+
+def test_atoms_come_back_and_are_not_clamped():
+    schema = Schema.parse(
+        """
+        [columns.spent]
+        type = "real"
+        low = 1
+        high = 1e6
+        log = true
+        atoms = [0, 9999999]
+        missing = true
+
+        [columns.hours]
+        type = "integer"
+        low = 0
+        high = 80
+        atoms = [40, 99]
+        """
+    )
+    assert Schema.parse(schema.to_toml()) == schema
+    values = {"spent": np.array([0, 0.5, 100, 9999999, np.nan]), "hours": np.array([40, 99, 98, 41, 0])}
+    rows = schema.encode(values)
+    assert rows.codes.tolist() == [[1, 1], [0, 2], [0, 0], [2, 0], [3, 0]]
+    assert rows.reals.min() >= 0
+    assert rows.reals.max() <= 1
+    found = schema.decode(rows)
+    assert found["spent"][:4] == pytest.approx([0, 1, 100, 9999999])
+    assert np.isnan(found["spent"][4])
+    assert found["hours"].tolist() == [40, 99, 80, 41, 0]
+    assert schema.columns[0].rounded(np.array([9999999, 123.45678])).tolist() == [9999999, 123.457]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"atoms": (1, 0)}, "column 'x': the atoms do not rise"),
+        ({"atoms": 0}, "column 'x': atoms is 0"),
+        ({"atoms": ("0",)}, r"column 'x': atoms is \('0',\)"),
+        ({"atoms": (math.nan,)}, "column 'x': atoms is"),
+    ],
+)
+def test_atoms_that_are_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        Real("x", 1, 10, **options)
+    with pytest.raises(InputError, match="column 'x': atoms is"):
+        Integer("x", 1, 10, atoms=(0.5,))
+    with pytest.raises(InputError, match="'x' has atoms; leave them out"):
+        Schema((Integer("x", 1, 10, atoms=(0,)), Integer("y", 1, 10)), rules=("x == y",))

@@ -72,7 +72,9 @@ def _draw_column(ax: Axes, column: Column, values: Values, weights: Floats) -> N
         if len(names) <= LEVELS:
             turned = len(names) > 3
             ax.set_xticks(range(len(names)), names, rotation=30 * turned, ha="right" if turned else "center")
-    label(ax, column.name + f" ({share:.0%} missing)" * bool(share), "share of rows")
+    atoms = [(f"{atom}: ", "", float(weights[present == atom].sum())) for atom in getattr(column, "atoms", ())]
+    notes = ", ".join(f"{name}{part:.0%}{what}" for name, what, part in (*atoms, ("", " missing", share)) if part)
+    label(ax, column.name + f" ({notes})" * bool(notes), "share of rows")
 
 
 def _show_dates(ax: Axes) -> None:

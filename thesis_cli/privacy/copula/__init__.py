@@ -1,6 +1,7 @@
-"""The measurements of the release method `copula`: counts of columns, then of pairs of columns.
+"""The measurements of the release method `copula`: counts of columns, of pairs, of triples.
 
-Start with `copula.py`, its two stages. `cells.py` divides columns, `vectors.py` has the vectors of
-both stages, `rows.py` makes rows of the noisy tables, with `kernels.py`. May import `mechanisms`,
+Start with `copula.py`, its stages. `cells.py` divides columns, `vectors.py` has the vectors of the
+first two stages, `triples.py` and `detail.py` those of the last two, `rows.py` makes rows of the noisy
+tables, with `kernels.py`. May import `mechanisms`,
 `embedding` and `tables`.
 """

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -79,6 +79,8 @@ class Cells:
         without order. A number has the cell of the least point that is not below it.
     count : number of cells.
     whole : whether no other number than the points can occur.
+    atoms : cells of the column's atoms, in the order of their codes. They are on the line too: the
+        point of an atom is the number nearest to it.
     """
 
     real: int
@@ -86,11 +88,22 @@ class Cells:
     points: Floats
     count: int
     whole: bool
+    atoms: tuple[int, ...] = ()
 
     @property
     def line(self) -> int:
         """Number of cells on the line."""
         return len(self.points)
+
+    @property
+    def numbers(self) -> Ints:
+        """Cells on the line that are no atoms."""
+        return np.delete(np.arange(self.line), self.atoms)
+
+    @property
+    def coded(self) -> tuple[int, ...]:
+        """Cells of a number's codes 1, 2 and on: atoms, then a missing value."""
+        return (*self.atoms, self.line) if self.gap else self.atoms
 
     @property
     def gap(self) -> bool:
@@ -100,34 +113,49 @@ class Cells:
     def scales(self) -> list[Ints]:
         """Group of each cell at nested scales, the coarsest first; the last has single cells.
 
-        Both ends of the line, where values are clamped, and missing values are groups of their own.
+        Both ends of the line, where values are clamped, atoms and missing values are groups of their
+        own.
         """
         found = []
         for groups in SCALES:
             if self.line > 2 * groups:
                 own = 1 + np.minimum((self.points * groups).astype(np.int64), groups - 1)
-                own[0], own[-1] = 0, groups + 1
+                numbers = self.numbers
+                own[numbers[0]], own[numbers[-1]] = 0, groups + 1
                 own = np.append(own, [groups + 2] * (self.count - self.line)).astype(np.int64)
-                found.append(np.unique(own, return_inverse=True)[1])
+                starts = np.append(True, own[1:] != own[:-1])
+                for atom in self.atoms:
+                    starts[atom : atom + 2] = True
+                found.append(np.cumsum(starts) - 1)
         return [*found, np.arange(self.count)]
 
     def of(self, rows: Rows) -> Ints:
         """Cell of each row, shape (N,)."""
         if not self.line:
             return rows.codes[:, self.code]
-        found = np.minimum(np.searchsorted(self.points, rows.reals[:, self.real]), self.line - 1)
-        return np.where(rows.codes[:, self.code] == 1, self.line, found) if self.gap else found
+        numbers = self.numbers
+        found = np.searchsorted(self.points[numbers], rows.reals[:, self.real])
+        found = numbers[np.minimum(found, len(numbers) - 1)]
+        if self.code < 0:
+            return found
+        codes = rows.codes[:, self.code]
+        return np.where(codes > 0, np.array([0, *self.coded])[codes], found)
 
     def write(self, found: Ints, rows: Rows, within: Floats | None = None) -> None:
         """Set the column of encoded rows to the points of the cells `found`, or to numbers at places
         in [0, 1) below them.
         """
         if self.code >= 0:
-            rows.codes[:, self.code] = found == self.line if self.line else found
+            codes = np.zeros(self.count, np.int64) if self.line else np.arange(self.count)
+            for code, cell in enumerate(self.coded, 1):
+                codes[cell] = code
+            rows.codes[:, self.code] = codes[found]
         if self.line:
             x = np.append(self.points, 0.5)[found]
             if within is not None and not self.whole:
-                x -= within * np.concatenate([[0.0], np.diff(self.points), [0.0]])[found]
+                widths = np.zeros(self.line + 1)
+                widths[self.numbers[1:]] = np.diff(self.points[self.numbers])
+                x -= within * widths[found]
             rows.reals[:, self.real] = x
 
 
@@ -143,17 +171,33 @@ def schema_cells(schema: Schema, most: int = WHOLE, equal: int | None = None) ->
     real = code = 0
     for column in schema.encoded:
         points, whole = _points(column, most, equal)
+        points, atoms = _with_atoms(column, points, whole)
         places = real if column.on_line else -1, code if column.cardinality else -1
         count = len(points) + column.missing if column.on_line else column.cardinality
-        found.append(Cells(*places, points, count, whole))
+        found.append(Cells(*places, points, count, whole, atoms))
         real, code = real + column.on_line, code + bool(column.cardinality)
     return tuple(found)
+
+
+def _with_atoms(column: Column, points: Floats, whole: bool) -> tuple[Floats, tuple[int, ...]]:
+    """Points of a line with those of the column's atoms, and the places of these: each after the
+    numbers that are not above it.
+    """
+    if not isinstance(column, Real | Integer) or not column.atoms:
+        return points, ()
+    values = np.array(column.atoms, np.float64)
+    near = replace(column, atoms=()).read(values)
+    if whole:  # such a number always is the atom
+        points = np.setdiff1d(points, near[(values >= column.low) & (values <= column.high)])
+    places = np.where(values < column.low, 0, np.searchsorted(points, near, "right"))
+    return np.insert(points, places, near), tuple((places + np.arange(len(places))).tolist())
 
 
 def _points(column: Column, most: int, equal: int | None) -> tuple[Floats, bool]:
     """Encoded numbers of the cells on a column's line, encoded as its values are, and whether no
     other number can occur.
     """
+    column = replace(column, atoms=()) if isinstance(column, Real | Integer) else column
     if isinstance(column, Category) and column.ordered and (equal is None or len(column.levels) <= most):
         return column.read(np.array(column.levels, object)), True
     if isinstance(column, Integer) and column.high - column.low < most:

@@ -8,6 +8,13 @@ vectors of earlier stages, so that the budgets rho of zero-concentrated differen
 1. columns: every column's shares of fine cells, and of groups of cells.
 2. pairs: columns are cut into bins of near equal mass by the noisy shares; shares of these bins,
    and means of products of orthonormal functions of the bins of two columns, for all pairs.
+3. triples: means of products of coarse functions of three columns, where the number of rows, the
+   budget and the number of triples leave something to see (`triples.py`).
+4. cells of pairs: full tables of a few pairs that depend much, if bins blur a column (`detail.py`);
+   the vector of the pairs once more, if none does.
+
+Both last stages are there if `favour` is "relations". Whether there is a third one depends on public
+numbers; what the fourth one counts, on the noisy vectors of the first two.
 
 Synthetic rows come from the noisy vectors alone. Covariances are shrunk, by empirical Bayes over
 all pairs, towards those of normal ranks; rows start as normal ranks with these correlations, and
@@ -18,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -26,22 +33,35 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.privacy.copula.cells import Cells, Tree, features, grow, schema_cells
+from thesis_cli.privacy.copula.detail import (
+    DetailStage,
+    binned,
+    expected_table,
+    joint_table,
+    placed_jointly,
+    strongest,
+    worthwhile,
+)
 from thesis_cli.privacy.copula.rows import normal_guess, normal_scores, placed, search, starting_bins
+from thesis_cli.privacy.copula.triples import TripleStage, coarse, resolution
 from thesis_cli.privacy.copula.vectors import ColumnStage, PairStage, all_pairs, shrunk, tables
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.stages import StageFeatures
 from thesis_cli.privacy.tables.schema import Schema
 
-Favour = Literal["balance", "marginals", "correlations", "rows"]
+Favour = Literal["relations", "balance", "marginals", "correlations", "rows"]
 """Statistics that the rows of a release should keep best."""
 
 SHARES: dict[Favour, tuple[float, float]] = {
+    "relations": (0.35, 0.65),
     "balance": (0.35, 0.65),
     "marginals": (0.6, 0.4),
     "correlations": (0.2, 0.8),
     "rows": (0.25, 0.75),
 }
-"""Shares of the budget of the stages."""
+"""Shares of the budget of the first two stages, of what later ones leave."""
+TRIPLES, DETAIL = 0.05, 0.15
+"""Shares of the third and the fourth stage."""
 
 BINS, MANY = 16, 48
 """Bins of a column, and number of columns beyond which there are half as many."""
@@ -63,12 +83,14 @@ class CopulaStages:
     rows : number N of rows of the table.
     rho : budget of zero-concentrated differential privacy of all stages together.
     favour : statistics that are to be answered well; it sets the stages' shares of the budget.
+    shrinks : whether to shrink noise-dominated shares of levels, if `favour` is "relations".
     """
 
     schema: Schema
     rows: int
     rho: float
     favour: Favour = "balance"
+    shrinks: bool = True
 
     @cached_property
     def cells(self) -> tuple[Cells, ...]:
@@ -78,7 +100,21 @@ class CopulaStages:
     @property
     def stages(self) -> int:
         """Number of stages."""
-        return 1 if len(self.cells) == 1 else 2
+        return 1 if len(self.cells) == 1 else 2 + bool(self._groups) + self._has_detail
+
+    @cached_property
+    def _groups(self) -> int:
+        """Groups of bins in triples; 0 if these are not measured."""
+        return resolution(len(self.cells), self.rows, TRIPLES * self.rho) if self.favour == "relations" else 0
+
+    @cached_property
+    def _has_detail(self) -> bool:
+        rho = DETAIL * self.rho
+        return self.favour == "relations" and worthwhile(self.cells, self._bins, self.rows, rho)
+
+    @property
+    def _bins(self) -> int:
+        return BINS if len(self.cells) <= MANY else BINS // 2
 
     def stage(self, vectors: Sequence[Floats]) -> StageFeatures | None:
         """The stage after those with these noisy vectors; None if there is no further one."""
@@ -86,7 +122,14 @@ class CopulaStages:
             return None
         if not vectors:
             return self._columns
-        return self._pairs(self._trees(self._shares(vectors[0])))
+        trees = self._trees(self._shares(vectors[0]))
+        if len(vectors) == 1:
+            return self._pairs(trees)
+        if self._groups and len(vectors) == 2:
+            return self._triples(trees)
+        return self._detail(trees, self._model(vectors[:2])[1]) or replace(
+            self._pairs(trees), share=DETAIL, name="pairs, again"
+        )
 
     def noise(self, stage: StageFeatures) -> float:
         """Standard deviation of the noise on each coordinate of a stage."""
@@ -97,20 +140,64 @@ class CopulaStages:
         shares = self._shares(vectors[0])
         trees = self._trees(shares)
         pairs = all_pairs(len(trees))
+        masses, targets, correlations = self._model(vectors[:2])
+        joints: list[Floats] = []
+        detail = self._detail(trees, targets) if self._has_detail else None
+        if self._has_detail and detail is None:
+            masses, targets, correlations = self._model([*vectors[:2], vectors[-1]])
+        if detail:
+            places = {(i, j): p for p, (i, j) in enumerate(pairs.tolist())}
+            noise = self.noise(detail)
+            for pair, noisy in zip(detail.pairs.tolist(), detail.tables(vectors[-1]), strict=True):
+                at = places[pair[0], pair[1]]
+                expected = expected_table(trees, shares, pair, targets[at])
+                joints.append(joint_table(noisy, noise / math.sqrt(detail.weight), expected))
+                targets[at] = binned(trees, pair, joints[-1], targets.shape[1])
+        scores = normal_scores(len(trees), pairs, correlations, count, rng)
+        bins = starting_bins(self.cells, trees, masses, scores, rng)
+        bins = search(trees, bins, pairs, targets, rng)
+        if self._groups:
+            stage = self._triples(trees)
+            lacking = stage.interactions(vectors[2], self.noise(stage), bins)
+            if lacking:
+                bins = search(trees, bins, pairs, targets, rng, lacking, [coarse(tree, self._groups) for tree in trees])
+        given = None
+        if detail:
+            given = placed_jointly(trees, shares, detail.pairs, joints, bins, scores, rng)
+        return placed(self.cells, trees, shares, bins, scores, rng, given)
+
+    def _model(self, vectors: Sequence[Floats]) -> tuple[list[Floats], Floats, Floats]:
+        """Masses of the bins of each column, tables of all pairs and their correlations, from the
+        noisy vectors of the first two stages, and maybe one of the pairs again.
+        """
+        shares = self._shares(vectors[0])
+        trees = self._trees(shares)
+        pairs = all_pairs(len(trees))
         masses = [tree.masses for tree in trees]
         covariances, correlations = np.zeros((0, 1, 1)), np.zeros(0)
         if len(vectors) > 1:
             stage = self._pairs(trees)
+            vector = vectors[1]
+            if len(vectors) > 2:
+                again, share = vectors[2], stage.share
+                stage = replace(stage, share=share + DETAIL)
+                vector = (share * vector + DETAIL * again) / stage.share
             noise = self.noise(stage)
-            known = self._columns.variances([tree.bins for tree in trees], self.noise(self._columns))
-            masses = stage.masses(vectors[1], noise, known)
-            found, variances = stage.coefficients(vectors[1], noise, masses)
+            deviation = self.noise(self._columns)
+            known = self._columns.variances([tree.bins for tree in trees], deviation)
+            if self._columns.shrinks:
+                kept = self._columns.kept(vectors[0], deviation)
+                known = [share * own for share, own in zip(kept, known, strict=True)]
+            masses = stage.masses(vector, noise, known)
+            found, variances = stage.coefficients(vector, noise, masses)
             guess, correlations = normal_guess(self.cells, trees, pairs, found, variances)
             covariances = guess + shrunk(found - guess, variances, _groups(trees, pairs))
-        scores = normal_scores(len(trees), pairs, correlations, count, rng)
-        bins = starting_bins(self.cells, trees, masses, scores, rng)
-        bins = search(trees, bins, pairs, tables(trees, masses, pairs, covariances), rng)
-        return placed(self.cells, trees, shares, bins, scores, rng)
+        return masses, tables(trees, masses, pairs, covariances), correlations
+
+    @property
+    def _left(self) -> float:
+        """Share of the first two stages."""
+        return 1 - TRIPLES * bool(self._groups) - DETAIL * self._has_detail
 
     @property
     def _cuts(self) -> int:
@@ -118,26 +205,33 @@ class CopulaStages:
         noise-dominated.
         """
         columns = len(self.cells)
-        noise = columns / self.rows / math.sqrt(2 * self.rho * SHARES[self.favour][1])
+        noise = columns / self.rows / math.sqrt(2 * self.rho * SHARES[self.favour][1] * self._left)
         return next(bins for bins, least in RESOLUTION.items() if noise >= least)
 
     @property
     def _columns(self) -> ColumnStage:
-        share = SHARES[self.favour][0] if self.stages > 1 else 1.0
-        return ColumnStage(self.cells, share)
+        share = SHARES[self.favour][0] * self._left if self.stages > 1 else 1.0
+        return ColumnStage(self.cells, share, shrinks=self.shrinks and self.favour == "relations")
 
     def _shares(self, vector: Floats) -> list[Floats]:
         return self._columns.estimate(vector, self.noise(self._columns))
 
     def _trees(self, shares: list[Floats]) -> tuple[Tree, ...]:
-        return tuple(
-            grow(column, own, BINS if len(self.cells) <= MANY else BINS // 2)
-            for column, own in zip(self.cells, shares, strict=True)
-        )
+        return tuple(grow(column, own, self._bins) for column, own in zip(self.cells, shares, strict=True))
 
     def _pairs(self, trees: tuple[Tree, ...]) -> PairStage:
         found = tuple(features(tree, self._cuts, DECAY) for tree in trees)
-        return PairStage(self.cells, trees, found, all_pairs(len(trees)), SHARES[self.favour][1], SINGLES, "pairs")
+        share = SHARES[self.favour][1] * self._left
+        return PairStage(self.cells, trees, found, all_pairs(len(trees)), share, SINGLES, "pairs")
+
+    def _triples(self, trees: tuple[Tree, ...]) -> TripleStage:
+        found = tuple(features(tree, self._groups, DECAY) for tree in trees)
+        return TripleStage(self.cells, trees, found, self._groups, TRIPLES)
+
+    def _detail(self, trees: tuple[Tree, ...], targets: Floats) -> DetailStage | None:
+        """Full tables of pairs that depend much; None if there are none."""
+        pairs = strongest(self.cells, trees, all_pairs(len(trees)), targets)
+        return DetailStage(self.cells, pairs, DETAIL) if len(pairs) else None
 
 
 def _groups(trees: tuple[Tree, ...], pairs: Ints) -> Ints:

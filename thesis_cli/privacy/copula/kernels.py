@@ -26,7 +26,16 @@ def count_pairs(bins: Ints, pairs: Ints, total: Ints) -> None:
 
 
 @kernel(fastmath={"reassoc", "contract", "nsz"})
-def sweep(bins: Ints, sizes: Ints, alike: Floats, excess: Floats, order: Ints) -> int:
+def sweep(
+    bins: Ints,
+    sizes: Ints,
+    alike: Floats,
+    excess: Floats,
+    order: Ints,
+    triples: Ints,
+    groups: Ints,
+    beyond: Floats,
+) -> int:
     """Set each bin of each row to the one that lowers the squared distance to the tables most.
 
     The distance of two tables of columns i and j is that of the kernel alike[i] times alike[j].
@@ -39,6 +48,10 @@ def sweep(bins: Ints, sizes: Ints, alike: Floats, excess: Floats, order: Ints) -
     excess : shares of the rows less the target, summed with the kernel: [i, j, b, a] for bin a of i
         and b of j, both ways round, shape (d, d, B, B); updated.
     order : order of the columns, shape (d,).
+    triples : numbers of three columns, shape (T, 3).
+    groups : group of each bin in a triple, shape (d, B).
+    beyond : shares of the rows less the target in the groups of each triple, shape (T, G, G, G);
+        updated. Its squares count like those of pairs.
 
     Returns
     -------
@@ -63,15 +76,41 @@ def sweep(bins: Ints, sizes: Ints, alike: Floats, excess: Floats, order: Ints) -
                     for a in range(width):
                         cost[a] += table[a]
                 old = row[i]
+                three = 0
+                for t in range(triples.shape[0]):
+                    u, v, w = triples[t, 0], triples[t, 1], triples[t, 2]
+                    x, y, z = groups[u, row[u]], groups[v, row[v]], groups[w, row[w]]
+                    if i == u:
+                        three += 1
+                        for a in range(sizes[i]):
+                            cost[a] += beyond[t, groups[i, a], y, z]
+                    elif i == v:
+                        three += 1
+                        for a in range(sizes[i]):
+                            cost[a] += beyond[t, x, groups[i, a], z]
+                    elif i == w:
+                        three += 1
+                        for a in range(sizes[i]):
+                            cost[a] += beyond[t, x, y, groups[i, a]]
                 new = old
                 best = cost[old] - 1e-9 * unit
                 for a in range(sizes[i]):
                     found = cost[a] + least * (1.0 - alike[i, old, a])
+                    if three > 0 and groups[i, a] != groups[i, old]:
+                        found += three * unit
                     if found < best:
                         best = found
                         new = a
                 if new != old:
                     changed += 1
+                    if three > 0 and groups[i, new] != groups[i, old]:
+                        for t in range(triples.shape[0]):
+                            u, v, w = triples[t, 0], triples[t, 1], triples[t, 2]
+                            if i in (u, v, w):
+                                beyond[t, groups[u, row[u]], groups[v, row[v]], groups[w, row[w]]] -= unit
+                                row[i] = new
+                                beyond[t, groups[u, row[u]], groups[v, row[v]], groups[w, row[w]]] += unit
+                                row[i] = old
                     row[i] = new
                     for a in range(width):
                         step[a] = unit * (alike[i, new, a] - alike[i, old, a])

@@ -9,7 +9,7 @@ of pairs of columns are near given ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -127,8 +127,18 @@ def starting_bins(
     return bins
 
 
-def search(trees: Sequence[Tree], bins: Ints, pairs: Ints, tables: Floats, rng: np.random.Generator) -> Ints:
+def search(
+    trees: Sequence[Tree],
+    bins: Ints,
+    pairs: Ints,
+    tables: Floats,
+    rng: np.random.Generator,
+    triples: Sequence[tuple[Ints, Floats]] = (),
+    groups: Sequence[Ints] = (),
+) -> Ints:
     """Bins of rows, shape (M, columns), with tables of pairs near the given ones.
+
+    With `triples`, also with what the tables of the `groups` of three columns' bins lack now.
 
     Bins of the given rows are changed only where that brings their tables nearer to the target, in
     a kernel of the scales of the trees.
@@ -146,8 +156,13 @@ def search(trees: Sequence[Tree], bins: Ints, pairs: Ints, tables: Floats, rng: 
         now = np.bincount(bins[:, i] * width + bins[:, j], minlength=width**2).reshape(width, width) / count
         excess[i, j] = alike[j] @ (now - table).T @ alike[i]
         excess[j, i] = excess[i, j].T
+    of = np.array([triple for triple, _ in triples], np.int64).reshape(-1, 3)
+    beyond = -np.array([lack for _, lack in triples]).reshape(-1, *(triples[0][1].shape if triples else (1, 1, 1)))
+    within = np.zeros((d, width), np.int64)
+    for i, group in enumerate(groups):
+        within[i, : len(group)] = group
     for _ in range(SWEEPS):
-        changed = sweep(bins, sizes, alike, excess, rng.permutation(d))
+        changed = sweep(bins, sizes, alike, excess, rng.permutation(d), of, within, beyond)
         if changed <= STILL * bins.size:
             break
     return bins
@@ -169,15 +184,16 @@ def placed(
     bins: Ints,
     scores: Floats,
     rng: np.random.Generator,
+    given: Mapping[int, Ints] | None = None,
 ) -> Rows:
     """Encoded rows in given bins; the cells within a bin have their shares, up to rounding, and the
-    order of the rows' scores.
+    order of the rows' scores. Some columns may have `given` cells.
     """
     reals, codes = (sum(getattr(c, kind) >= 0 for c in cells) for kind in ("real", "code"))
     rows = Rows(np.zeros((len(bins), reals)), np.zeros((len(bins), codes), np.int64))
     for i, (column, tree, own) in enumerate(zip(cells, trees, shares, strict=True)):
-        found = np.zeros(len(bins), np.int64)
-        for b in range(tree.count):
+        found = np.zeros(len(bins), np.int64) if given is None or i not in given else given[i]
+        for b in range(0 if given and i in given else tree.count):
             inside = np.flatnonzero(bins[:, i] == b)
             if len(inside):
                 within = np.where(tree.bins == b, own, 0.0)

@@ -29,6 +29,8 @@ ROUNDING = 2.0**-40
 """
 CLEAR = 3.0
 """Deviations of the noise from which a share stands out of it."""
+LEAST_KEPT = 0.02
+"""Least share of the differences between shares that shrinkage keeps."""
 LONG = 16
 """Number of cells from which a column gets no further weight."""
 
@@ -40,11 +42,18 @@ class ColumnStage:
     A row's feature vector has one number other than 0 in each histogram, the root of its weight.
     The weights add up to 1, so that a feature vector has norm 1, and two have distance at most
     sqrt 2.
+
+    Attributes
+    ----------
+    cells : cells of all columns.
+    share : share of the release's rho.
+    shrinks : whether shares of few cells are shrunk towards equal ones, where noise outweighs them.
     """
 
     cells: tuple[Cells, ...]
     share: float
     name: str = "columns"
+    shrinks: bool = False
 
     @property
     def histograms(self) -> list[tuple[int, Ints, float]]:
@@ -95,10 +104,40 @@ class ColumnStage:
             scales.append((groups, part / math.sqrt(weight), noise**2 / weight))
             if len(part) == self.cells[i].count:
                 column = self.cells[i]
-                shares = _combined(scales, len(scales[0][1]) - (column.count - column.line))
+                if self.shrinks and len(scales) == 1:
+                    groups, own, variance = scales[0]
+                    kept = self._kept(own, variance)
+                    scales = [(groups, 1 / len(own) + kept * (own - own.mean()), kept * variance)]
+                shares = _combined(scales, np.unique(scales[0][0][column.numbers]))
                 found.append(shares if column.line else _kept(shares, math.sqrt(scales[-1][2])))
                 scales = []
         return found
+
+    def kept(self, vector: Floats, noise: float) -> list[float]:
+        """Share of each column's differences from equal shares that shrinkage keeps."""
+        histograms = self.histograms
+        ends = np.cumsum([int(groups.max()) + 1 for _, groups, _ in histograms])[:-1]
+        found = [1.0] * len(self.cells)
+        for (i, _, weight), part in zip(histograms, np.split(vector, ends), strict=True):
+            if self.shrinks and len(self.cells[i].scales()) == 1:
+                found[i] = self._kept(part / math.sqrt(weight), noise**2 / weight)
+        return found
+
+    @staticmethod
+    def _kept(shares: Floats, variance: float) -> float:
+        """Share of the differences from equal shares that is no noise.
+
+        Their variance is a mean of that in the data and of that under a uniform law on the simplex,
+        by the precision of both.
+        """
+        size = len(shares)
+        if size < 2 or not variance:
+            return 1.0
+        prior = (1 - 1 / size) / (size * (size + 1))
+        seen = float(shares.var(ddof=1)) - variance
+        known, certain = (size - 1) / (2 * variance**2), 1 / prior**2
+        spread = max(0.0, (seen * known + prior * certain) / (known + certain))
+        return max(LEAST_KEPT, spread / (spread + variance))
 
     def variances(self, bins: Sequence[Ints], noise: float) -> list[Floats]:
         """Variances of the shares of bins, given the bin of each cell, before shrinkage: each scale
@@ -128,9 +167,9 @@ def simplex(vector: Floats, total: float = 1.0) -> Floats:
     return np.asarray(np.maximum(vector - levels[above[-1] if len(above) else 0], 0))
 
 
-def _combined(scales: list[tuple[Ints, Floats, float]], line: int) -> Floats:
-    """Distribution over cells from noisy shares at nested scales, the coarsest first; `line` groups
-    of these are on the line.
+def _combined(scales: list[tuple[Ints, Floats, float]], line: Ints) -> Floats:
+    """Distribution over cells from noisy shares at nested scales, the coarsest first; `line` are those
+    of its groups that have numbers, along the line.
 
     Each scale is a triple: group of each cell, shares of the groups, and the variance of each. From
     the finest scale up, the share of a group is the weighted mean of its own and of the sum of its
@@ -154,7 +193,9 @@ def _combined(scales: list[tuple[Ints, Floats, float]], line: int) -> Floats:
         else:
             shares.insert(0, own)
             variances.insert(0, spread)
-    found = simplex(_falling_tails(shares[0], np.sqrt(variances[0]), line))
+    tails = shares[0].copy()
+    tails[line] = _falling_tails(tails[line], np.sqrt(variances[0])[line])
+    found = simplex(tails)
     for places, own, spread in zip(inside, shares[1:], variances[1:], strict=True):
         sizes = np.bincount(places)
         divided = np.zeros(len(own))
@@ -166,7 +207,7 @@ def _combined(scales: list[tuple[Ints, Floats, float]], line: int) -> Floats:
     return np.asarray(found / found.sum())
 
 
-def _falling_tails(noisy: Floats, deviations: Floats, line: int) -> Floats:
+def _falling_tails(noisy: Floats, deviations: Floats) -> Floats:
     """Shares that fall towards both ends of a line, beyond the outermost ones that stand out of the
     noise.
 
@@ -174,9 +215,9 @@ def _falling_tails(noisy: Floats, deviations: Floats, line: int) -> Floats:
     rows would move means.
     """
     found = noisy.copy()
-    clear = np.flatnonzero(noisy[:line] > CLEAR * deviations[:line])
+    clear = np.flatnonzero(noisy > CLEAR * deviations)
     if len(clear):
-        tail = slice(clear[-1] + 1, line)
+        tail = slice(clear[-1] + 1, len(noisy))
         found[tail] = _falling(noisy[tail])
         tail = slice(0, clear[0])
         found[tail] = _falling(noisy[tail][::-1])[::-1]

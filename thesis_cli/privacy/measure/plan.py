@@ -111,7 +111,7 @@ def _quantile(query: Query, weight: float, groups: Groups, within: Range, sample
     whole = (isinstance(column, Integer) or (column is not None and column.kind == "date")) and (
         within.high - within.low < CANDIDATES
     )
-    log = isinstance(column, Real) and column.log
+    log = isinstance(column, Real) and column.log and within.low > 0
     if whole:
         edges = np.arange(within.low, within.high + 2) - 0.5
     elif log:

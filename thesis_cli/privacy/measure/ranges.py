@@ -52,7 +52,7 @@ def column_ranges(schema: Schema) -> dict[str, Range]:
         if isinstance(column, Date):
             low, high = column.first / column.units_a_day, column.last / column.units_a_day
         elif isinstance(column, Real | Integer):
-            low, high = column.low, column.high
+            low, high = column.ends
         else:
             low, high = 0, len(getattr(column, "levels", ("no", "yes"))) - 1
         found[column.name] = Range(float(low), float(high), column.missing)

@@ -305,7 +305,7 @@ def histogram_bins(schema: Schema, name: str | None, x: Floats, count: int, date
     if isinstance(column, Date):
         low, high = column.first / column.units_a_day, column.last / column.units_a_day
     elif isinstance(column, Real | Integer):
-        low, high = column.low, column.high
+        low, high = column.ends
     if isinstance(column, Integer) or (column is not None and date == "date"):
         width = -(-(int(high) - int(low) + 1) // count)
         firsts = np.arange(int(low), int(high) + 1, width)

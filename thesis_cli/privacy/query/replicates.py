@@ -113,7 +113,7 @@ def limits_of(schema: Schema, rows: float) -> Limits:
     """
     fixed = {"prob": (0.0, 1.0), "share": (0.0, 1.0), "count": (0.0, rows), "corr": (-1.0, 1.0)}
     fixed |= dict.fromkeys(("var", "sd"), (0.0, math.inf))
-    columns = {c.name: (float(c.low), float(c.high)) for c in schema.columns if isinstance(c, Real | Integer)}
+    columns = {c.name: (float(c.ends[0]), float(c.ends[1])) for c in schema.columns if isinstance(c, Real | Integer)}
     dates = [c for c in schema.columns if isinstance(c, Date)]
     columns |= {c.name: (c.first / c.units_a_day, c.last / c.units_a_day) for c in dates}
 

@@ -55,11 +55,14 @@ class CopulaVectors:
     Attributes
     ----------
     favour : statistics that the rows should keep best; None in records of earlier versions.
+    plain : whether shares are not shrunk, in simulated releases: their spread measures the error, and
+        shrinkage would hide it.
     """
 
     SPARSE = True
 
     favour: Favour | None = None
+    plain: bool | None = None
     stages: tuple[NoisyStage, ...]
 
 
@@ -99,8 +102,8 @@ class CopulaMethod(Implementation):
         return Released(proof, CopulaVectors(favour=plan.favour, stages=found), size, counted)
 
     def passes(self, plan: ReleasePlan) -> int:
-        """One for each stage."""
-        return CopulaStages(plan.schema, 1, 1.0, plan.favour).stages
+        """One for each stage that there may be."""
+        return CopulaStages(plan.schema, LARGEST, total_rho(plan.budget), plan.favour).stages
 
     def effective(self, plan: ReleasePlan, count: int) -> int:
         """See `Implementation.effective`."""
@@ -155,13 +158,17 @@ class CopulaMethod(Implementation):
 
     def simulated(self, record: Record, rows: Rows, rng: np.random.Generator) -> Record:
         """See `Implementation.simulated`."""
+        record = replace(record, output=replace(_output(record), plain=True))
         running, vectors, stages = recorded_stages(record), list[Floats](), noisy_stages(record)
+        made = list[NoisyStage]()
         for stage in stages:
             public = running.stage(vectors)
             assert public is not None
-            mean = public.mean([rows])
-            vectors.append(mean + stage.scale * rng.standard_normal(mean.size))
-        made = (replace(stage, vector=tuple(v.tolist())) for stage, v in zip(stages, vectors, strict=True))
+            mean, scale = public.mean([rows]), stage.scale
+            if public.name != stage.name:  # other rows may have another last stage
+                scale = running.noise(public)
+            vectors.append(mean + scale * rng.standard_normal(mean.size))
+            made.append(replace(stage, name=public.name, scale=scale, vector=tuple(vectors[-1].tolist())))
         return replace(record, output=with_stages(record, tuple(made)), entropy=int(rng.integers(2**63)))
 
 
@@ -184,7 +191,10 @@ def recorded_stages(record: Record) -> CopulaStages:
     """Stages of a release by copula, from the public part of its record."""
     assert isinstance(record.mechanism, StagedNoise)
     rho = record.mechanism.total * (1 if record.counted is None else 1 - COUNT_SHARE)
-    return CopulaStages(record.schema, record.count.effective, rho, _output(record).favour or "balance")
+    output = _output(record)
+    return CopulaStages(
+        record.schema, record.count.effective, rho, output.favour or "balance", shrinks=not output.plain
+    )
 
 
 def _output(record: Record) -> CopulaVectors:

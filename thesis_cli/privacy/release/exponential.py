@@ -126,15 +126,20 @@ def _values_of(column: Column) -> int:
         problem = f"column {column.name!r} is real"
         raise InputError(problem, "all columns must be categories, booleans or integers")
     if isinstance(column, Integer):
-        return column.high - column.low + 1 + column.missing
+        return column.high - column.low + 1 + len(_beyond(column)) + column.missing
     if isinstance(column, Date):
         return column.last - column.first + 1 + column.missing
     return (len(column.levels) if isinstance(column, Category) else 2) + column.missing
 
 
+def _beyond(column: Integer) -> list[int]:
+    """Atoms that are not within the bounds."""
+    return [atom for atom in column.atoms if not column.low <= atom <= column.high]
+
+
 def _values(column: Column) -> list[Any]:
     if isinstance(column, Integer):
-        found: list[Any] = list(range(column.low, column.high + 1))
+        found: list[Any] = [*range(column.low, column.high + 1), *_beyond(column)]
     elif isinstance(column, Date):
         found = column.write(np.linspace(0, 1, column.last - column.first + 1)).tolist()
     else:

@@ -59,7 +59,7 @@ class ReleasePlan:
     public: Rows | None = None
     unit: Unit = ROWS
     entropy: int = field(default_factory=lambda: secrets.randbits(128))
-    favour: Favour = "balance"
+    favour: Favour = "relations"
     algorithm: Algorithm = "mst"
 
     @property

@@ -8,6 +8,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ Values = npt.NDArray[Any]
 LARGEST_INTEGER = 10**15  # integers up to here survive their encoding as a double in [0, 1]
 MISSING_TEXTS = ("", "NA", "N/A", "NaN", "nan", "NaT", "None", "null", "NULL", "<NA>")
 UNREADABLE = -1.0  # coordinates are in [0, 1], level numbers from 0 on, missing values NaN
+ATOM = 2.0  # and atom k of a number is ATOM + k
 NO_TEXT = "\ud800"  # no level is this: no file in UTF-8 can hold it
 
 
@@ -76,6 +78,13 @@ def scaled(numbers: Floats, low: float, high: float, unreadable: npt.NDArray[np.
     return found
 
 
+def marked(found: Floats, numbers: Floats, atoms: tuple[float, ...]) -> Floats:
+    """Coordinates with `ATOM` + k where a number is atom k."""
+    for k, atom in enumerate(atoms):
+        found[numbers == atom] = ATOM + k
+    return found
+
+
 def looked_up(values: Values, numbers: Mapping[str, float], fold: Callable[[str], str]) -> Floats:
     table = {fold(text): math.nan for text in MISSING_TEXTS} | dict(numbers)
     found = (table.get(fold(text_of(value)), UNREADABLE) for value in values.tolist())
@@ -112,6 +121,15 @@ def check_bounds(column: Any, largest: float, kind: str) -> None:
         raise wrong(column.name, f"low {column.low} is not below high {column.high}", "low must be below high")
     if not math.isfinite(column.high - column.low):
         raise wrong(column.name, "low and high are too far apart", "their difference must be finite")
+
+
+def check_atoms(column: Any, largest: float, kind: type) -> None:
+    """Refuse atoms (`InputError`) that are no rising numbers."""
+    atoms = column.atoms
+    if not (isinstance(atoms, tuple) and all(_is_number(x, largest) and isinstance(x, kind | int) for x in atoms)):
+        raise wrong(column.name, f"atoms is {atoms!r}", "it must be a list of numbers like the column's")
+    if any(not a < b for a, b in pairwise(atoms)):
+        raise wrong(column.name, "the atoms do not rise", "list every one once, the least first")
 
 
 def check_shared(column: Any) -> None:

@@ -15,10 +15,12 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.privacy.tables.column_values import (
     LARGEST_INTEGER,
     Values,
+    check_atoms,
     check_bounds,
     check_shared,
     first_double,
     looked_up,
+    marked,
     read_numbers,
     scaled,
     wrong,
@@ -44,6 +46,9 @@ class Real:
     missing : whether values may be missing. If so, there is a code column, 1 where the value is
         missing; the number is then encoded as 1/2.
     log : whether logarithms are encoded; low must be above 0.
+    atoms : rising values that many rows share, within the bounds or beyond, such as 0 beside a
+        logarithmic line or 99 for unknown. Each has a level of the code column: 0 is a number on
+        the line, k > 0 the k-th atom, the last one a missing value. Atoms are not clamped.
     gamma : gamma of the kernel, per squared unit of the encoded number; by default the schema's.
     rho : kernel between two rows of which one lacks the value; by default the schema's.
 
@@ -57,6 +62,7 @@ class Real:
     high: float
     missing: bool = False
     log: bool = False
+    atoms: tuple[float, ...] = ()
     gamma: float | None = None
     rho: float | None = None
 
@@ -70,22 +76,30 @@ class Real:
             raise wrong(self.name, f"log is {self.log!r}", "it must be true or false")
         if self.log and not (self.low > 0 and math.log(self.low) < math.log(self.high)):
             raise wrong(self.name, f"log has bounds {self.low} and {self.high}", "low must be above 0, well below high")
+        check_atoms(self, sys.float_info.max, float)
         check_shared(self)
 
     @property
     def cardinality(self) -> int:
         """Number of levels of the code column; 0 if it has none."""
-        return 2 * self.missing
+        return _code_levels(self)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Least and largest value, atoms included."""
+        return min((self.low, *self.atoms)), max((self.high, *self.atoms))
 
     def read(self, values: Values) -> Floats:
-        """Coordinates (N,) in [0, 1]; NaN if the value is missing, below 0 if it is not a
-        number.
+        """Coordinates (N,) in [0, 1]; 2 + k for atom k, NaN if the value is missing, below 0 if it is
+        not a number.
         """
         numbers, unreadable = read_numbers(values)
         if self.log:
             logs = np.log(np.clip(numbers, self.low, self.high))
-            return scaled(logs, math.log(self.low), math.log(self.high), unreadable)
-        return scaled(numbers, self.low, self.high, unreadable)
+            found = scaled(logs, math.log(self.low), math.log(self.high), unreadable)
+        else:
+            found = scaled(numbers, self.low, self.high, unreadable)
+        return marked(found, numbers, self.atoms)
 
     def write(self, found: Floats) -> Values:
         """Values of coordinates (N,) in [0, 1]: float64."""
@@ -95,23 +109,26 @@ class Real:
         return np.clip(self.low + found * (self.high - self.low), self.low, self.high)
 
     def rounded(self, values: Values) -> Floats:
-        """Values of few digits, as files of released rows have them."""
+        """Values of few digits, as files of released rows have them; atoms stay as they are."""
         if self.log:
-            return np.array([float(f"{x:.{DIGITS + 1}g}") for x in values.tolist()], np.float64)
-        digits = max(0, DIGITS - math.floor(math.log10(self.high - self.low)))
-        return np.array([round(x, digits) for x in values.tolist()], np.float64)
+            found = np.array([float(f"{x:.{DIGITS + 1}g}") for x in values.tolist()], np.float64)
+        else:
+            digits = max(0, DIGITS - math.floor(math.log10(self.high - self.low)))
+            found = np.array([round(x, digits) for x in values.tolist()], np.float64)
+        return np.where(np.isin(values, self.atoms), values, found) if self.atoms else found
 
 
 @dataclass(frozen=True)
 class Integer:
     """A whole number between public bounds of at most 10**15: encoded as `Real`, decoded to the
-    nearest one.
+    nearest one; `atoms` as for `Real`.
     """
 
     name: str
     low: int
     high: int
     missing: bool = False
+    atoms: tuple[int, ...] = ()
     gamma: float | None = None
     rho: float | None = None
 
@@ -123,23 +140,35 @@ class Integer:
         check_bounds(self, LARGEST_INTEGER, "whole numbers of at most 10**15")
         if not (isinstance(self.low, int) and isinstance(self.high, int)):
             raise wrong(self.name, f"low is {self.low!r}, high is {self.high!r}", "they must be whole numbers")
+        check_atoms(self, LARGEST_INTEGER, int)
         check_shared(self)
 
     @property
     def cardinality(self) -> int:
         """Number of levels of the code column; 0 if it has none."""
-        return 2 * self.missing
+        return _code_levels(self)
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """Least and largest value, atoms included."""
+        return min((self.low, *self.atoms)), max((self.high, *self.atoms))
 
     def read(self, values: Values) -> Floats:
-        """Coordinates (N,) in [0, 1]; NaN if the value is missing, below 0 if it is not a whole
-        number.
+        """Coordinates (N,) in [0, 1]; 2 + k for atom k, NaN if the value is missing, below 0 if it is
+        not a whole number.
         """
         numbers, unreadable = read_numbers(values)
-        return scaled(numbers, self.low, self.high, unreadable | (np.rint(numbers) != numbers) & ~np.isnan(numbers))
+        unreadable |= (np.rint(numbers) != numbers) & ~np.isnan(numbers)
+        return marked(scaled(numbers, self.low, self.high, unreadable), numbers, self.atoms)
 
     def write(self, found: Floats) -> Values:
         """Values of coordinates (N,) in [0, 1]: int64."""
         return self.low + np.rint(found * (self.high - self.low)).astype(np.int64)
+
+
+def _code_levels(column: Real | Integer) -> int:
+    """Levels of the code column: numbers on the line together, each atom, and missing values."""
+    return 1 + len(column.atoms) + column.missing if column.atoms or column.missing else 0
 
 
 @dataclass(frozen=True)

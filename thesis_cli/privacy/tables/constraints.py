@@ -214,6 +214,8 @@ def _names(formula: Formula, node: ast.expr) -> set[str]:
 
 
 def _check_kind(text: str, each: Determined, sample: Mapping[str, Value]) -> None:
+    if isinstance(each.column, Real | Integer) and each.column.atoms:
+        raise _wrong(text, f"{each.column.name!r} has atoms", "leave them out: the rule gives its values")
     name, found = each.column.name, each.formula.value(sample, each.node)
     if (found.kind, bool(found.date)) != (sample[name].kind, bool(sample[name].date)):
         raise _wrong(text, f"the sides of == differ in kind at {name!r}", "both must be numbers, dates or truths")

@@ -14,7 +14,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING as REQUIRED
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,7 +25,7 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import nearest
 from thesis_cli.privacy.kernels import Kernel, Rows
-from thesis_cli.privacy.tables.column_values import Values, check_kernel, first_double, wrong
+from thesis_cli.privacy.tables.column_values import ATOM, Values, check_kernel, first_double, wrong
 from thesis_cli.privacy.tables.columns import KINDS, Boolean, Category, Column, Integer, Real
 from thesis_cli.privacy.tables.constraints import Rules
 from thesis_cli.privacy.tables.dates import Date, DateTime
@@ -167,9 +167,9 @@ class Schema:
             gaps = np.isnan(found)
             _check_readable(column, found, gaps, first_row)
             if column.on_line:
-                reals[:, d] = np.where(gaps, 0.5, found)
+                numbers, found = _on_line(column, found)
+                reals[:, d] = np.where(gaps, 0.5, numbers)
                 d += 1
-                found = np.zeros(count)
             if column.cardinality:
                 codes[:, c] = np.where(gaps, column.cardinality - 1, found)
                 c += 1
@@ -192,10 +192,13 @@ class Schema:
                 found = rows.codes[:, c].astype(np.float64)
                 gaps = found == column.cardinality - 1 if column.missing else gaps
                 c += 1
+            codes = found
             if column.on_line:
                 found = np.clip(rows.reals[:, d], 0, 1)
                 d += 1
             values = column.write(np.where(gaps, 0, found))
+            for k, atom in enumerate(column.atoms if isinstance(column, Real | Integer) else (), 1):
+                values[codes == k] = atom
             if column.missing:
                 values = values.astype(np.float64 if column.kind == "real" else object)
                 values[gaps] = np.nan if column.kind == "real" else None
@@ -278,7 +281,10 @@ def template(columns: Mapping[str, str]) -> str:
         "# Complete what is marked TODO. Remove a column's block to leave the column out of the release.\n"
         "# Values beyond the bounds are clamped. missing = true allows missing values in a column.\n"
     ]
-    bounds = dict.fromkeys(("real", "integer"), "# TODO low = \n# TODO high = \n")
+    numbers = (
+        "# TODO low = \n# TODO high = \n# atoms = [0]  # values that many rows share, such as 0, 99 or a top code\n"
+    )
+    bounds = dict.fromkeys(("real", "integer"), numbers)
     bounds |= dict.fromkeys(("date", "datetime"), '# TODO low = "..."  # as in "2020-01-31"\n# TODO high = "..."\n')
     open_type = (
         '# TODO type = "category"  # or "real", "integer", "boolean", "date", "datetime"\n'
@@ -290,6 +296,16 @@ def template(columns: Mapping[str, str]) -> str:
         rest = bounds.get(storage, "")
         blocks.append(f"[columns.{_key(name)}]\n{head}{rest}# missing = true\n")
     return "\n".join(blocks)
+
+
+def _on_line(column: Column, found: Floats) -> tuple[Floats, Floats]:
+    """Numbers of a column on its line, atoms at the number nearest to them, and codes."""
+    atoms = found >= ATOM
+    if not atoms.any() or not isinstance(column, Real | Integer):
+        return found, np.zeros(len(found))
+    codes = np.where(atoms, found - (ATOM - 1), 0)
+    near = np.append(0.0, replace(column, atoms=()).read(np.array(column.atoms)))[codes.astype(np.int64)]
+    return np.where(atoms, near, found), codes
 
 
 def _check_readable(column: Column, found: Floats, gaps: npt.NDArray[np.bool_], first_row: int) -> None:
@@ -340,6 +356,8 @@ def _column(name: str, found: object) -> Column:
     for key, default in keys.items():
         if default is REQUIRED and key not in entry:
             raise wrong(name, f"it has no {key}", f"write a public one: {key} = ...")
+    if isinstance(entry.get("atoms"), list):
+        entry["atoms"] = tuple(entry["atoms"])
     if isinstance(entry.get("levels"), list):
         entry["levels"] = tuple(str(x) if type(x) is int else x for x in entry["levels"])
     return KINDS[kind](name, **entry)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.privacy.copula.copula import CopulaStages
+from thesis_cli.privacy.copula.copula import CopulaStages, Favour
 from thesis_cli.privacy.embedding.features import draw_features
 from thesis_cli.privacy.embedding.points import synthesise
 from thesis_cli.privacy.kernels import Rows
@@ -77,10 +77,16 @@ def released(
     return [histogram_release(private, cardinalities, HISTOGRAMS[method], noise, budget, rows, rng, joint=joint)]
 
 
-def copula(table: RealTable, budget: Budget, counts: tuple[int, ...], rng: np.random.Generator) -> list[Rows]:
+def copula(
+    table: RealTable,
+    budget: Budget,
+    counts: tuple[int, ...],
+    rng: np.random.Generator,
+    favour: Favour = "balance",
+) -> list[Rows]:
     """Rows of `dp-release --method copula`, of each count, by one draw of noise."""
     private, schema = table.private, table.schema
-    plan = CopulaStages(schema, len(private), total_rho(budget))
+    plan = CopulaStages(schema, len(private), total_rho(budget), favour)
     passes = Passes([private], len(private), schema.reals + len(schema.cardinalities))
     _, stages = release_stages(
         lambda _: plan,

@@ -34,6 +34,8 @@ FEATURES = 2000
 """Random features that measure distances: the squared distance has a relative error of some sqrt(2
 / FEATURES), the same for all releases of a table."""
 SEED = 19
+TRIPLES = 300
+"""Largest number of triples of columns whose marginals are compared."""
 
 SCORES = {
     "distance": "RKHS distance",
@@ -97,6 +99,22 @@ class Judge:
             **curves,
             **{f"{name}_loss": best - curves[name] for name, best in self._best.items()},
         }
+
+    def three_way(self, rows: Rows) -> float:
+        """Mean total variation of marginals of three columns: of all, or of `TRIPLES` random ones."""
+        schema = self._table.schema
+        every = list(itertools.combinations(schema.names, 3))
+        chosen = np.random.default_rng(SEED).permutation(len(every))[:TRIPLES]
+        both = (Decoded(schema, of) for of in (schema.encode(schema.decode(rows)), self._table.private))
+        found, true = ({name: _cells(of, name, self._cuts.get(name)) for name in schema.names} for of in both)
+        apart = []
+        for k in chosen:
+            shares = []
+            for cells in (found, true):
+                (x, n), (y, m), (z, o) = (cells[name] for name in every[k])
+                shares.append(_shares((x * m + y) * o + z, n * m * o))
+            apart.append(np.abs(shares[0] - shares[1]).sum() / 2)
+        return float(np.mean(apart))
 
     def _marginals(self, rows: Decoded) -> tuple[list[Floats], list[Floats]]:
         """Marginals of each column and of each pair."""

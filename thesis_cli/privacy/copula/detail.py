@@ -1,0 +1,261 @@
+r"""Full tables of a few pairs of columns, for columns that determine each other.
+
+Pairs of bins blur what the cells of a column say of another: a district that one of a hundred
+postal codes determines. `DetailStage` counts the cells of the pairs that `strongest` picks from the
+noisy tables of the stage before, `joint_tables` is what these counts leave after shrinkage, and
+`placed_jointly` puts rows into cells along a forest of pairs.
+
+Sensitivity. The pairs are a function of noisy vectors, so that the choice costs nothing. In each of
+the K tables a row has one number other than 0, the root of the table's weight; the weights add up
+to 1. The vector of a row has norm 1 and no negative number, so that two have distance at most sqrt 2,
+and means over N rows of tables that differ in one row at most sqrt(2) / N. The worst pair of rows has
+different cells in every table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.progress import Tick
+from thesis_cli.privacy.copula.cells import Cells, Tree, cells_of
+from thesis_cli.privacy.copula.rows import systematic
+from thesis_cli.privacy.copula.vectors import ROUNDING, SLACK, counts_mean, simplex
+from thesis_cli.privacy.kernels import Rows
+
+BLUR = 1.5
+"""Least ratio of a column's cells to its bins for which a full table is worth its noise."""
+LEAST_NOISE = 0.005
+"""Noise on the share of a pair of cells beyond which there are no full tables."""
+FINE = 128
+"""Largest number of cells of a column in a full table."""
+MOST = 4
+"""Largest number of full tables."""
+DEPENDS = 0.2
+"""Least mutual information of the bins of a pair with a full table, in nats."""
+LEAK = 1e-3
+"""Odds of a cell beyond the bin that the search has chosen, where no cell within is possible."""
+
+
+def fine(cells: Cells, tree: Tree) -> bool:
+    """Whether a column's bins blur it, and a table may have all its cells."""
+    return BLUR * tree.count <= cells.count <= FINE
+
+
+def worthwhile(cells: Sequence[Cells], bins: int, rows: int, rho: float) -> bool:
+    """Whether bins blur some column, and full tables of budget `rho` have little noise."""
+    noise = math.sqrt(2 * MOST) / rows / math.sqrt(2 * rho) if rho else math.inf
+    return len(cells) > 1 and noise <= LEAST_NOISE and any(BLUR * bins <= c.count <= FINE for c in cells)
+
+
+def strongest(cells: Sequence[Cells], trees: Sequence[Tree], pairs: Ints, tables: Floats) -> Ints:
+    """Pairs to count in full, shape (K, 2): a forest of those that depend most, if any depends much.
+
+    Parameters
+    ----------
+    pairs, tables : all pairs of columns, shape (P, 2), and tables of their bins, shape (P, B, B).
+    """
+    left, right = tables.sum(2, keepdims=True), tables.sum(1, keepdims=True)
+    ratio = np.where(tables > 0, tables / np.where(tables > 0, left * right, 1), 1)
+    depends = (tables * np.log(ratio)).sum((1, 2))
+    group, found = list(range(len(cells))), list[tuple[int, int]]()
+    for p in np.argsort(-depends, kind="stable").tolist():
+        i, j = pairs[p].tolist()
+        if depends[p] < DEPENDS:
+            break
+        small = max(cells[i].count, cells[j].count) <= FINE
+        if small and (fine(cells[i], trees[i]) or fine(cells[j], trees[j])) and group[i] != group[j]:
+            found.append((i, j))
+            group = [group[i] if g == group[j] else g for g in group]
+            if len(found) == MOST:
+                break
+    return np.array(found, np.int64).reshape(-1, 2)
+
+
+@dataclass(frozen=True)
+class DetailStage:
+    """Shares of the rows in each pair of cells of a few pairs of columns: see the module.
+
+    Attributes
+    ----------
+    cells : cells of all columns.
+    pairs : numbers of two columns, shape (K, 2); at least one pair.
+    share : share of the release's rho.
+    """
+
+    cells: tuple[Cells, ...]
+    pairs: Ints
+    share: float
+    name: str = "cells of pairs"
+
+    @property
+    def shapes(self) -> list[tuple[int, int]]:
+        """Cells of both columns of each pair."""
+        return [(self.cells[i].count, self.cells[j].count) for i, j in self.pairs.tolist()]
+
+    @property
+    def weight(self) -> float:
+        """Weight of each table."""
+        return 1 / len(self.pairs)
+
+    @property
+    def count(self) -> int:
+        """Length of the vector."""
+        return sum(a * b for a, b in self.shapes)
+
+    def mean(self, blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None) -> Floats:
+        """Mean feature vector of a table given in blocks, from whole counts."""
+        sizes = np.array([b for _, b in self.shapes])
+        starts = np.cumsum([0, *(a * b for a, b in self.shapes)])
+
+        def total(rows: Rows) -> Ints:
+            found = cells_of(self.cells, rows)
+            keys = found[:, self.pairs[:, 0]] * sizes + found[:, self.pairs[:, 1]] + starts[:-1]
+            return np.bincount(keys.reshape(-1), minlength=int(starts[-1]))
+
+        return np.asarray(math.sqrt(self.weight) * counts_mean(total, blocks, jobs, progress))
+
+    def l2_sensitivity(self, rows: int) -> float:
+        """Bound on the distance of the vectors of two tables of N = `rows` rows that differ in one,
+        rounding included: see the module.
+        """
+        return math.sqrt(2) / rows * SLACK + ROUNDING
+
+    def tables(self, vector: Floats) -> list[Floats]:
+        """Noisy table of each pair."""
+        ends = np.cumsum([a * b for a, b in self.shapes])[:-1]
+        return [
+            part.reshape(shape) / math.sqrt(self.weight)
+            for part, shape in zip(np.split(vector, ends), self.shapes, strict=True)
+        ]
+
+
+def joint_table(noisy: Floats, noise: float, expected: Floats) -> Floats:
+    """Table of the cells of a pair from noisy shares of deviation `noise`, of the same margins as
+    the `expected` one, which knows bins only.
+
+    A row of the table is the expected one, or all its share is in one cell; how often it is the
+    latter is estimated from all rows by expectation maximisation, and likewise for the columns of
+    the table. Where neither side determines the other, rows are shrunk towards the expected ones.
+    """
+    if not noise:
+        return simplex(noisy.reshape(-1)).reshape(noisy.shape)
+    (one, by_rows), (other, by_columns) = (
+        _determined(x, noise, e) for x, e in ((noisy, expected), (noisy.T, expected.T))
+    )
+    if max(by_rows, by_columns) >= 0.5:
+        return one if by_rows >= by_columns else other.T
+    apart = noisy - expected
+    squared = (apart**2).sum(1, keepdims=True)
+    spread = noise**2 * noisy.shape[1]
+    kept = np.maximum(0, 1 - spread / np.maximum(squared, 1e-300))
+    found = np.maximum(expected + kept * apart, 0)
+    return np.asarray(found / found.sum())
+
+
+ROUNDS = 50
+
+
+def _determined(noisy: Floats, noise: float, expected: Floats) -> tuple[Floats, float]:
+    """Table of rows that are as expected or in one cell, and the share of the latter."""
+    share = expected.sum(1, keepdims=True)
+    prior = np.where(share > 0, expected / np.where(share > 0, share, 1), 1 / expected.shape[1])
+    alone = np.log(np.maximum(prior, 1e-9)) + (share * noisy - share**2 / 2) / noise**2
+    as_is = ((noisy * expected).sum(1) - (expected**2).sum(1) / 2) / noise**2
+    top = np.maximum(alone.max(1), as_is)
+    cells, whole = np.exp(alone - top[:, None]), np.exp(as_is - top)
+    rate, weights = 0.5, share[:, 0] / share.sum()
+    for _ in range(ROUNDS):
+        likely = rate * cells.sum(1)
+        posterior = likely / np.maximum(likely + (1 - rate) * whole, 1e-300)
+        rate = float(np.clip((posterior * weights).sum(), 1e-6, 1 - 1e-6))
+    inside = cells / np.maximum(cells.sum(1, keepdims=True), 1e-300)
+    return share * (posterior[:, None] * inside + (1 - posterior[:, None]) * prior), rate
+
+
+def expected_table(trees: Sequence[Tree], shares: Sequence[Floats], pair: tuple[int, int], table: Floats) -> Floats:
+    """Table of cells that has a given one of bins, and the shares of cells within bins."""
+    i, j = pair
+    spread = [_within(trees[k], shares[k]) for k in (i, j)]
+    part = table[: trees[i].count, : trees[j].count]
+    return np.asarray(part[trees[i].bins][:, trees[j].bins] * np.multiply.outer(*spread))
+
+
+def _within(tree: Tree, shares: Floats) -> Floats:
+    """Share of each cell within its bin."""
+    totals = np.bincount(tree.bins, shares, tree.count)
+    sizes = np.bincount(tree.bins, minlength=tree.count)
+    return np.where(totals[tree.bins] > 0, shares / np.maximum(totals[tree.bins], 1e-300), 1 / sizes[tree.bins])
+
+
+def binned(trees: Sequence[Tree], pair: tuple[int, int], joint: Floats, width: int) -> Floats:
+    """Table of bins, shape (width, width), of one of cells."""
+    found = np.zeros((width, width))
+    i, j = pair
+    np.add.at(found, (trees[i].bins[:, None], trees[j].bins[None, :]), joint)
+    return found
+
+
+def placed_jointly(
+    trees: Sequence[Tree],
+    shares: Sequence[Floats],
+    pairs: Ints,
+    joints: Sequence[Floats],
+    bins: Ints,
+    scores: Floats,
+    rng: np.random.Generator,
+) -> dict[int, Ints]:
+    """Cells of rows in the columns of a forest of pairs, shape (M,) each, from their bins.
+
+    The cell of a column is drawn given its bin, the cell of the column before it in the forest, and
+    the bins of those after it. A bin that the table of the pair excludes gives way.
+    """
+    beside: dict[int, list[tuple[int, Floats]]] = {}
+    for (i, j), joint in zip(pairs.tolist(), joints, strict=True):
+        beside.setdefault(i, []).append((j, joint))
+        beside.setdefault(j, []).append((i, joint.T))
+    found: dict[int, Ints] = {}
+    for root in sorted(beside, key=lambda c: -len(shares[c])):
+        waiting = [(root, -1)] if root not in found else []
+        while waiting:
+            column, before = waiting.pop()
+            if column in found:
+                continue
+            keys = [bins[:, column]]
+            tree = trees[column]
+            weights = [np.where(tree.bins == np.arange(tree.count)[:, None], 1.0, LEAK**2)]
+            if before < 0:
+                weights[0] = weights[0] * (shares[column] + 1e-12)
+            for other, joint in beside[column]:
+                given = joint / np.maximum(joint.sum(1, keepdims=True), 1e-300)
+                if other == before:
+                    keys.append(found[before])
+                    table = joint.T / np.maximum(joint.sum(0)[:, None], 1e-300)
+                    weights.append(table + 1e-9)
+                else:
+                    keys.append(bins[:, other])
+                    sums = np.stack([given[:, trees[other].bins == b].sum(1) for b in range(trees[other].count)])
+                    weights.append(sums + LEAK)
+                    waiting.append((other, column))
+            found[column] = _drawn(np.stack(keys, 1), weights, scores[:, column], rng)
+    return found
+
+
+def _drawn(keys: Ints, weights: Sequence[Floats], scores: Floats, rng: np.random.Generator) -> Ints:
+    """Cells of rows: among those of one combination of keys each occurs as often as the product of
+    the keys' weights, up to rounding, in the order of the scores.
+    """
+    combinations, group = np.unique(keys, axis=0, return_inverse=True)
+    order = np.lexsort((scores, group.reshape(-1)))
+    found = np.zeros(len(keys), np.int64)
+    parts = np.split(order, np.cumsum(np.bincount(group.reshape(-1)))[:-1])
+    for keys_of, rows in zip(combinations.tolist(), parts, strict=True):
+        product = np.ones(weights[0].shape[1])
+        for key, weight in zip(keys_of, weights, strict=True):
+            product = product * weight[key]
+        found[rows] = np.sort(systematic(product / product.sum(), len(rows), rng))
+    return found
