@@ -41,6 +41,7 @@ from thesis_cli.reproduction.commands.plot import PlotResult
 from thesis_cli.reproduction.commands.report import ReportResult
 from thesis_cli.reproduction.commands.status import StatusResult
 from thesis_cli.reproduction.commands.sweep import SweepResult
+from thesis_cli.reproduction.commands.verify import VerifyResult
 
 __version__: str
 
@@ -124,7 +125,7 @@ def map_state(
     evidence: Sequence[str] | str | SupportsItems | None = ...,
     format: Literal['uai', 'fg', 'bif', 'cnf', 'xmlbif', 'net', 'xdsl', 'csv', 'npy', 'npz'] | None = ...,
     probabilities: bool = ...,
-    solver: Literal['auto', 'grid', 'graph-cut', 'elimination', 'grid-strips', 'toulbar2', 'trw-s', 'max-product', 'qpbo'] = ...,
+    solver: Literal['auto', 'grid', 'graph-cut', 'elimination', 'contraction', 'grid-strips', 'toulbar2', 'trw-s', 'max-product', 'qpbo'] = ...,
     max_configurations: int = ...,
     memory: float = ...,
     time_limit: float = ...,
@@ -142,7 +143,7 @@ def sample(
     method: Literal['exact', 'sequential', 'perturb'] = ...,
     alpha: float = ...,
     samples: int = ...,
-    solver: Literal['auto', 'grid', 'graph-cut', 'elimination', 'grid-strips', 'toulbar2', 'trw-s', 'max-product', 'qpbo'] = ...,
+    solver: Literal['auto', 'grid', 'graph-cut', 'elimination', 'contraction', 'grid-strips', 'toulbar2', 'trw-s', 'max-product', 'qpbo'] = ...,
     evidence: Sequence[str] | str | SupportsItems | None = ...,
     format: Literal['uai', 'fg', 'bif', 'cnf', 'xmlbif', 'net', 'xdsl', 'csv', 'npy', 'npz'] | None = ...,
     probabilities: bool = ...,
@@ -178,7 +179,7 @@ def renyi(
     design: Literal['independent', 'stratified'] = ...,
     control: bool = ...,
     confidence: float = ...,
-    solver: Literal['auto', 'grid', 'graph-cut', 'elimination', 'grid-strips', 'toulbar2', 'trw-s', 'max-product', 'qpbo'] = ...,
+    solver: Literal['auto', 'grid', 'graph-cut', 'elimination', 'contraction', 'grid-strips', 'toulbar2', 'trw-s', 'max-product', 'qpbo'] = ...,
     max_configurations: int = ...,
     memory: float = ...,
     seed: int | None = ...,
@@ -199,7 +200,7 @@ def spin_glass(
     any_alpha: bool = ...,
     confidence: float = ...,
     confidence_method: Literal['normal', 'concentration'] = ...,
-    solver: Literal['auto', 'grid', 'graph-cut', 'elimination', 'grid-strips', 'toulbar2', 'trw-s', 'max-product', 'qpbo'] = ...,
+    solver: Literal['auto', 'grid', 'graph-cut', 'elimination', 'contraction', 'grid-strips', 'toulbar2', 'trw-s', 'max-product', 'qpbo'] = ...,
     save: str | Path | None = ...,
     memory: float = ...,
     seed: int | None = ...,
@@ -263,7 +264,7 @@ def dp_release(
     delimiter: str | None = ...,
     init_schema: str | Path | None = ...,
     method: Literal['auto', 'copula', 'features', 'marginals', 'subspace', 'exponential'] = ...,
-    favour: Literal['balance', 'marginals', 'correlations', 'rows'] = ...,
+    favour: Literal['relations', 'balance', 'marginals', 'correlations', 'rows'] = ...,
     algorithm: Literal['mst', 'aim'] = ...,
     noise: Literal['gaussian', 'laplace'] = ...,
     size: int | None = ...,
@@ -520,7 +521,7 @@ def denoise(
     clean: Any = ...,
     decision: Literal['map', 'marginal'] = ...,
     samples: int = ...,
-    solver: Literal['auto', 'grid', 'graph-cut', 'elimination', 'grid-strips', 'toulbar2', 'trw-s', 'max-product', 'qpbo'] = ...,
+    solver: Literal['auto', 'grid', 'graph-cut', 'elimination', 'contraction', 'grid-strips', 'toulbar2', 'trw-s', 'max-product', 'qpbo'] = ...,
     threshold: float | None = ...,
     model_out: str | Path | None = ...,
     image: str | None = ...,
@@ -636,6 +637,16 @@ def claims(
     preset: str = ...,
     progress: bool = ...,
 ) -> ClaimsResult: ...
+
+def verify(
+    ids: Sequence[str] | str | None = ...,
+    *,
+    count: int = ...,
+    seconds: float = ...,
+    preset: str = ...,
+    seed: int | None = ...,
+    progress: bool = ...,
+) -> VerifyResult: ...
 
 def report(
     runs: Sequence[str | Path] | str | Path | None = ...,
