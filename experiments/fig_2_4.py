@@ -243,7 +243,7 @@ CLAIMS = [
     *(
         Claim(f"saved, {name}", FIGURE, "published", "=", percentage, _saving(kind, solver, k),
             f"{name}: percentage saved as printed (1 - MSE(best) / MSE(0), best alpha from -0.05 on)", rounding=0.5,
-            scale=1.0)
+            scale=1.0, printed=f"{percentage}%")
         for (kind, solver), percentages in PUBLISHED.items()
         for k, percentage in zip(THIRDS, percentages, strict=True)
         if k or (kind, solver) == ("attractive", "exact")  # without couplings the panels have the same maxima

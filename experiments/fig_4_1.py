@@ -187,7 +187,8 @@ CLAIMS = [
     ),
     Claim("published run", "Thesis Figure 4.1", "published", "=", 1.0, _typical,
         "the curves of Algorithm 2 in the figure, whose random numbers are repeated, are those of a typical draw "
-        "(mean over M of the distance over the mean of fresh draws; the furthest from 1 of all D and epsilons)"),
+        "(mean over M of the distance over the mean of fresh draws; the furthest from 1 of all D and epsilons)",
+        printed="curves"),
     Claim("simplex, many rows", "beyond the source", "comparison", "<", 1.0, _simplex(3274).largest(),
         "with 3,274 public rows and the smaller noise of a release today, Algorithm 2 is more accurate with "
         "weights on the simplex than with unconstrained ones at every D and epsilon (largest ratio of RKHS "

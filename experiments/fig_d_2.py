@@ -31,8 +31,8 @@ EXPERIMENT = Experiment(
     plot=plot,
     tolerances={"seconds": NOT_REPEATABLE, "call": NOT_REPEATABLE},
     rows=not_repeatable,
-    caption="Share of the held-out tasks of T = 3 that each search has solved, by the seconds spent on each task, with "
-    "the prior (dashed) and with the network (solid). DFS and Sort and add are the source's, at its 3 million "
+    caption="Number of the held-out tasks of T = 3 that each search has solved, by the seconds spent on each task, "
+    "with the prior (dashed) and with the network (solid). DFS and Sort and add are the source's, at its 3 million "
     "programs a second; other seconds are processor time here, with the call of the network, so that today's dfs "
     "is slower with it. Triangles are the numbers of Table 5.1, those that point right lower bounds; lambda^2 and "
     "Sketch are other programs than the searches in whose panels they stand. The thesis's figure has curves of "

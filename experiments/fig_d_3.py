@@ -25,8 +25,8 @@ EXPERIMENT = Experiment(
     run=run,
     plot=plot,
     tolerances={"seconds": NOT_REPEATABLE, "call": NOT_REPEATABLE},
-    caption="Share of 100 held-out tasks of T = 5 that each search has solved, by the seconds spent on each task, with "
-    "the prior (dashed) and with a network trained on T = 4 (solid). DFS and Sort and add are the source's, at "
+    caption="Number of 100 held-out tasks of T = 5 that each search has solved, by the seconds spent on each task, "
+    "with the prior (dashed) and with a network trained on T = 4 (solid). DFS and Sort and add are the source's, at "
     "its 3 million programs a second, and stopped after 3e8 programs, which is 100 s; other seconds are processor "
     "time here, with the call of the network. Triangles are the published numbers of Figure 5.3a, those that "
     "point right lower bounds. The thesis's figure has DFS, Sort and add and lambda^2 up to 10,000 s.",

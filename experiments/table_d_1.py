@@ -114,7 +114,8 @@ CLAIMS = [
             f"Thesis {'D.1, ' if shown.where.startswith('Program') else ''}{shown.where}", "published", "=", 1.0,
             select(program=shown.name).number("fits").read(),
             f"the listing of {shown.where} (`{shown.name}`), as printed, gives its printed example (1: it does, 0: "
-            "it does not)", finding=FINDINGS.get(shown.name, ""), tag="slip", weight=2, printed="its output")
+            "it does not)", finding=FINDINGS.get(shown.name, ""), tag="slip", weight=2,
+            printed=f"output {list(v) if isinstance(v := shown.example.output, tuple) else v}")
         for shown in SHOWN
         if shown.printed and shown.example
     ),

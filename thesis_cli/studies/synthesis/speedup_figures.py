@@ -111,30 +111,29 @@ def _count(number: float, exact: bool) -> str:
 
 
 def draw_curves(frame: pd.DataFrame, published: Mapping[str, Sequence[Cell]], title: str) -> Figure:
-    """Share of the tasks solved by the time spent on each, a panel for each search."""
+    """Number of tasks solved by the time spent on each, a panel for each search."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     searches = [name for name in NAMES if name in set(frame.search)]
     columns = 3 if len(searches) > 4 else 2
-    figure, axes = panels(-(-len(searches) // columns), columns, height=2.1, squeeze=False, sharey=True)
+    figure, axes = panels(-(-len(searches) // columns), columns, height=2.1, squeeze=False)
     for ax, search in zip(axes.flat, searches, strict=False):
+        count = int(frame[frame.search == search].task.nunique())
         for guide, (colour, style) in STYLES.items():
             _curve(ax, *of(frame, search, guide), color=colour, linestyle=style, label=guide)
         for cell in published.get(search, ()):
             for seconds, colour, known in ((cell.prior, COLOURS[1], not cell.bound), (cell.network, COLOURS[0], True)):
                 marker = "^" if known else ">"
-                ax.plot(seconds, cell.share, marker, color=colour, markersize=4, mfc="none")
+                ax.plot(seconds, cell.share * count, marker, color=colour, markersize=4, mfc="none")
         ax.set_xscale("log")
         ax.xaxis.set_minor_formatter(NullFormatter())
         low, high = ax.get_xlim()
         if high < 100 * low:  # one decade has a label at most
             ax.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
             ax.xaxis.set_major_formatter("{x:g}")
-        ax.set_ylim(0, 1.02)
+        ax.set_ylim(0, 1.02 * count)
         what = r"seconds, $3 \cdot 10^6$ programs/s" if search in SOURCE else "processor seconds"
-        label(ax, what, "", _title(search, published))
-    for ax in axes[:, 0]:
-        ax.set_ylabel("share of tasks solved")
+        label(ax, what, f"solved, of {count} tasks", _title(search, published))
     for ax in axes.flat[len(searches) :]:
         ax.set_axis_off()
     handles, names = axes.flat[0].get_legend_handles_labels()
@@ -157,6 +156,5 @@ def _curve(ax: Axes, seconds: Any, solved: Any, **how: Any) -> None:
     if not len(seconds):
         return
     done = np.sort(seconds[solved])
-    share = np.arange(len(done) + 1) / len(seconds)
     ends = np.append(done, max(seconds.max(), done[-1] if len(done) else 0))
-    ax.step(ends, share, where="pre", **how)
+    ax.step(ends, np.arange(len(done) + 1), where="pre", **how)
