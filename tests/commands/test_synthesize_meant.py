@@ -56,6 +56,16 @@ def test_examples_that_cannot_hold_together_are_named():
     assert "examples 1 and 2 cannot both hold: `a <- [int]; b <- REVERSE a` fits without 1" in text
 
 
+@pytest.mark.parametrize(("low", "high"), [(200, 255), (7, 7), (-9, -2)])
+def test_questions_keep_to_the_range(low, high):
+    """No probe of other kinds is within the first and the last range."""
+    task = [[[low, [high, low]], [low, high]], [[high, [high, low, low]], [low, low, high]]]
+    found = tc.synthesize(task, range=(low, high), max_length=2)
+    assert all(0 < share <= 1 for share in found.solutions[0].meaning.shares)
+    for number, numbers in found.solutions[0].meaning.settles:
+        assert low <= min(number, *numbers) <= max(number, *numbers) <= high
+
+
 def test_an_answer_of_another_type_is_refused():
     found = tc.synthesize(TASK, max_length=3)
     for output, says in (([1], r"of type \[int\]"), ("[1", "it must be a number or a list"), (300, "out of range")):

@@ -119,7 +119,8 @@ def features(found: Collection, behaviours: list[Behaviour], semantics: Semantic
 def _evidence(codes: Words, examples: int) -> Floats:
     """The part of the features that the examples weigh, shape (K, 7), from hashes of outputs."""
     valid = codes != 0
-    own, others = valid[:, :OWN].mean(axis=1), valid[:, OWN:].mean(axis=1)
+    own = valid[:, :OWN].mean(axis=1)
+    others = valid[:, OWN:].mean(axis=1) if valid.shape[1] > OWN else own  # none of the others is in a small range
     commonest = np.array([_commonest(row[:OWN]) for row in codes])
     logs = np.log(np.stack([own + 0.01, others + 0.03, commonest + 0.01], axis=1))
     return np.column_stack([np.repeat(logs, 2, axis=1) * np.tile([1, examples], 3), commonest > 0.95])

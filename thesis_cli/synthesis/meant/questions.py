@@ -64,4 +64,4 @@ def _candidates(task: Task, semantics: Semantics) -> list[Inputs]:
     """Inputs of the task's kind, and as many with short lists."""
     drawn = inputs_like(task, DRAWN, np.random.default_rng(1), semantics)
     cut = [tuple(x if isinstance(x, int) else x[:SHORT] for x in row) for row in drawn[DRAWN // 2 :]]
-    return list(dict.fromkeys([*cut, *drawn]))
+    return [row for row in dict.fromkeys([*cut, *drawn]) if all(map(semantics.holds, row))]
