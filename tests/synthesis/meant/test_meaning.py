@@ -12,7 +12,7 @@ from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.meant.collecting import collect
 from thesis_cli.synthesis.meant.doubts import with_doubts
 from thesis_cli.synthesis.meant.fitting import fit
-from thesis_cli.synthesis.meant.inputs import OWN
+from thesis_cli.synthesis.meant.inputs import OWN, inputs_like
 from thesis_cli.synthesis.meant.kinds import FRESH, KINDS, known_examples
 from thesis_cli.synthesis.meant.meaning import meant
 from thesis_cli.synthesis.meant.posterior import COLUMNS, features, posterior, weights
@@ -69,6 +69,12 @@ def test_a_longer_answer_is_not_proven_shortest():
     assert not shorter.proven
 
 
+def entropy(outputs, shares):
+    """Entropy of an output, in nats."""
+    mass = np.array([sum(s for o, s in zip(outputs, shares, strict=True) if o == output) for output in set(outputs)])
+    return -(mass / mass.sum() * np.log(mass / mass.sum())).sum()
+
+
 def test_questions_tell_behaviours_apart():
     task = task_of(TOTAL, ((1, 5), (2, 3)))
     collection = collect(task, prior.load(), Limits(2), DEFAULT)
@@ -79,6 +85,9 @@ def test_questions_tell_behaviours_apart():
     best = run(programs[0], asked[0])
     assert best is not None
     assert any(run(program, asked[0]) != best for program in programs[1:])
+    others = inputs_like(task, 10, np.random.default_rng(5))
+    gains = [entropy([run(program, row) for program in programs[:64]], found.shares[:64]) for row in others]
+    assert entropy([run(program, asked[0]) for program in programs[:64]], found.shares[:64]) > np.median(gains)
     settled = replace(found, shares=np.array([0.995, *[0.0] * (len(programs) - 1)]))
     assert questions(task, settled, DEFAULT, 3) == []
 
