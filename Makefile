@@ -113,9 +113,10 @@ pictures: install
 	$(BIN)/thesis-cli dp-release data/tables/people.csv --schema data/tables/people.toml --epsilon 1 --delta 1e-6 --out results/runs/release.csv --figure results/runs/release.png
 	cp results/runs/bounds.png results/runs/release.png docs/
 
-# What a search without a network tries first: counted in a corpus.
+# What a search without a network tries first, counted in a corpus; and what makes a program that fits probable.
 prior: install
 	$(BIN)/python -m thesis_cli.synthesis.prior
+	$(BIN)/python -m thesis_cli.synthesis.meant.fitting
 
 # Tables of the author's published data, from a folder of the files: make published FILES=folder
 published: install

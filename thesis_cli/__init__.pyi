@@ -359,6 +359,8 @@ def synthesize(
     tasks: Any,
     *,
     solver: Literal['auto', 'join', 'dfs', 'sort-and-add', 'bottom-up', 'beam', 'guided', 'deductive', 'smt'] = ...,
+    shortest: bool = ...,
+    ask: bool = ...,
     programs: int | None = ...,
     all: bool = ...,
     max_length: int = ...,

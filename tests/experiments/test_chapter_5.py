@@ -7,13 +7,18 @@ import pytest
 
 from tests.experiments.runs import assert_near, experiment, one, rows, run, whole
 from thesis_cli.studies.synthesis.incidence import incidence
+from thesis_cli.studies.synthesis.meanings import calibration
 from thesis_cli.studies.synthesis.predictions import embedding, version
 from thesis_cli.studies.synthesis.thesis_programs import SHOWN
 from thesis_cli.synthesis import prior
+from thesis_cli.synthesis.auto import Auto
 from thesis_cli.synthesis.corpus.corpus_maker import random_tasks
-from thesis_cli.synthesis.language.dsl import ATTRIBUTES, OPERATIONS
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES, DEFAULT, OPERATIONS
 from thesis_cli.synthesis.language.program import parse, search_space
 from thesis_cli.synthesis.language.program import run as run_program
+from thesis_cli.synthesis.language.task import Task
+from thesis_cli.synthesis.meant.kinds import known_examples
+from thesis_cli.synthesis.meant.meaning import meant
 from thesis_cli.synthesis.networks.network_guide import network_guide
 from thesis_cli.synthesis.search.depth_first import ALL, NONE, DepthFirst, SortAndAdd
 from thesis_cli.synthesis.search.solver import Limits
@@ -232,3 +237,27 @@ def test_guidance_has_the_searches_themselves():
     called = run("guidance", **call).iloc[0]
     assert (called.search, called.task) == ("one call", 2)
     assert called.seconds >= 0
+
+
+def test_answers_are_those_of_the_posterior_judged_on_fresh_inputs():
+    found = run("meant", length=2, kind="small", first=1, programs=2, examples=[1, 3], asked=3)
+    order, limits = prior.load(), Limits(6)
+    for number in (1, 2):
+        rng = np.random.default_rng([*np.random.SeedSequence(0).generate_state(4), number])
+        program = held_out(2).program(number)
+        known = known_examples(program, "small", 3, rng)
+        for count in (1, 3):
+            task = Task("t", tuple(known[:count]))
+            answer = meant(Auto().solve(task, order, limits), task, order, limits, DEFAULT)
+            row = one(found, program=number, examples=count)
+            assert row.share == pytest.approx(answer.meaning.shares[0], abs=1e-12)
+            assert row.behaviours == answer.meaning.behaviours + 1
+            right = all(run_program(answer.program, e.inputs) == e.output for e in known[3:])
+            assert row.meant == right
+            assert (row.questions >= 0) == (count == 3)
+    assert found.collected.min() == 1
+
+
+def test_shares_are_compared_with_how_often_they_are_right():
+    found = calibration(np.array([0.11, 0.19, 0.95, 1.0]), np.array([0.0, 1, 1, 1]))
+    assert found == pytest.approx(np.array([[0.15, 0.5, 2], [0.975, 1, 2]]))

@@ -62,6 +62,8 @@ def shell_command(name: str, command: Command) -> Callable[..., None]:
         output.check_others(request, table, figure, overwrite)
         output.announce_folders([table, figure, *_outputs(request)])
         result = command.execute(request, options.bars_unless(values["quiet"]))
+        if values.get("ask"):
+            result = output.converse(result)
         if not command.saves:  # its work stands, whatever becomes of the figure
             output.show(result, table, values["as_json"])
         drawn = result.save_figure(figure) if figure else []

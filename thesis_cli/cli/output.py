@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -109,6 +111,30 @@ def _stem(inputs: Sequence[Path]) -> str:
     """Name of the first input, without folder, suffix, and parameters of a URL."""
     first = next((without_secrets(str(path)).partition("?")[0] for path in inputs), "")
     return "stdin" if first == "-" else Path(first).stem
+
+
+def converse(result: Any) -> Any:
+    """Ask the user what a result asks, on standard error, until it asks nothing more, an empty line or the end
+    of the input; nothing is asked if nobody is there.
+
+    Parameters
+    ----------
+    result : a result with `question` and `answer`.
+
+    Returns
+    -------
+    The result with all answers.
+    """
+    while sys.stdin is not None and sys.stdin.isatty() and (inputs := result.question()) is not None:
+        typer.echo(f"{result.summary()}\nfor {json.dumps(inputs)[1:-1]}, the output is: ", nl=False, err=True)
+        text = sys.stdin.readline()
+        if not text.strip():
+            break
+        try:
+            result = result.answer(text)
+        except InputError as error:
+            options.logger.error("%s", error)
+    return result
 
 
 def show(result: Result, out: Path | None, as_json: bool) -> None:

@@ -1,11 +1,11 @@
-"""`thesis-cli synthesize`: find the shortest program that fits input-output examples."""
+"""`thesis-cli synthesize`: find the program that input-output examples mean."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,7 +14,7 @@ from thesis_cli.base.columns import Columns
 from thesis_cli.base.compilation import Stopwatch
 from thesis_cli.base.errors import InputError, about
 from thesis_cli.base.parallel import jobs_or_all
-from thesis_cli.base.progress import Progress
+from thesis_cli.base.progress import Progress, silent
 from thesis_cli.base.version import VERSION
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import jobs_option
@@ -33,7 +33,9 @@ from thesis_cli.commands.inputs.guides import guide_lines, guide_named, line_gui
 from thesis_cli.commands.outputs.solutions import (
     bad_lines,
     bad_row,
+    meant_facts,
     ranked,
+    read_answer,
     rows,
     summary,
     summary_lines,
@@ -43,8 +45,8 @@ from thesis_cli.synthesis.solvers import SOLVERS, SolverName, solver
 
 if TYPE_CHECKING:
     from thesis_cli.synthesis.guided.guide import Guide
-    from thesis_cli.synthesis.language.dsl import Semantics
-    from thesis_cli.synthesis.language.task import BadTask, Task
+    from thesis_cli.synthesis.language.dsl import Semantics, Value
+    from thesis_cli.synthesis.language.task import BadTask, Example, Task
     from thesis_cli.synthesis.search.solver import Limits, Order, Solution, Solver
 
     TaskSource = str | Path | Task | Mapping[str, Any] | list[Any] | tuple[Any, ...]
@@ -74,7 +76,7 @@ LISTED = 10
 
 @dataclass(frozen=True, kw_only=True)
 class SynthesizeRequest(Request):
-    """Find the shortest program of the DSL of DeepCoder that fits all examples.
+    """Find the program of the DSL of DeepCoder that was most probably meant by examples.
 
     A batch of tasks that is cut short goes on where it stopped when the same command is run again.
     The exit status is 1 if a task has no program within the limits, or is skipped.
@@ -86,6 +88,10 @@ class SynthesizeRequest(Request):
         "Examples: JSON, or JSON Lines with one task a line; - reads standard input.", names="file", objects=True
     )
     solver: SolverName = option("auto", "Search; auto is the fastest that proves its answer shortest.")
+    shortest: bool = option(False, "Give the first of the shortest programs, not the most probable one.")
+    ask: bool = option(
+        False, "Ask for outputs that tell what was meant, in a terminal.", not_swept="a sweep has nobody to ask"
+    )
     programs: int | None = option(
         None,
         "Number of programs to find, shortest first, each doing something else.",
@@ -130,8 +136,21 @@ class SynthesizeRequest(Request):
         if self.all and not SOLVERS[self.solver].lists_all:
             names = ", ".join(name for name, entry in SOLVERS.items() if entry.lists_all)
             raise InputError(f"--all does not go with --solver {self.solver}", f"it is for {names}")
+        if self.ask and not self.weighs:
+            raise InputError("--ask needs the most probable program", f"leave out {self._overruling}")
         if self.out is not None and self.out.suffix.lower() != ".csv":
             raise InputError(f"--out {self.out}", "it must end in .csv")
+
+    @property
+    def weighs(self) -> bool:
+        """Whether the answer is the most probable program: that of `auto`, unless others are asked for."""
+        return not self._overruling
+
+    @property
+    def _overruling(self) -> str:
+        """The first option that asks for other programs than the most probable one."""
+        by = {"shortest": self.shortest, "all": self.all, "programs": self.programs, "solver": self.solver != "auto"}
+        return next((f"--{name}" for name, is_set in by.items() if is_set), "")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -146,6 +165,7 @@ class SynthesizeResult(Result):
     limits : of the searches.
     guidance : of searches with a guide: its `identity`, the `seconds` that it took for all tasks, and
         how many tasks it left to the prior, `by_prior`. Empty without one.
+    answers : examples that `answer` has added to the task.
     """
 
     tasks: tuple[Task, ...]
@@ -153,6 +173,7 @@ class SynthesizeResult(Result):
     bad: Mapping[int, BadTask]
     limits: Limits
     guidance: Mapping[str, Any]
+    answers: tuple[Example, ...] = ()
 
     @property
     def status(self) -> int:
@@ -174,8 +195,59 @@ class SynthesizeResult(Result):
     @presentation
     def facts(self) -> Mapping[str, Any]:
         """The totals, and what the guide did."""
-        guidance = {"guidance": self.guidance} if self.guidance else {}
-        return {"summary": summary(self.solutions, len(self.bad)), **guidance}
+        found: dict[str, Any] = {"summary": summary(self.solutions, len(self.bad))}
+        if self.guidance:
+            found["guidance"] = self.guidance
+        if meant := meant_facts(self.tasks, self.solutions):
+            found["meant"] = meant
+        if self.answers:
+            found["answers"] = [{"inputs": example.inputs, "output": example.output} for example in self.answers]
+        return found
+
+    def question(self) -> tuple[Value, ...] | None:
+        """Inputs whose output would tell most about which program was meant; None if one behaviour
+        has 99 %, or nothing tells them apart. Raises InputError if there are several tasks."""
+        meaning = self._only.meaning
+        return meaning.settles[0] if meaning and meaning.settles else None
+
+    def answer(self, output: object) -> SynthesizeResult:
+        """The result with the output of `question` as a further example.
+
+        Programs are searched anew, so that an output that none of the present ones gives leads to
+        others, or to none: then the line `doubt` names examples that cannot hold together.
+
+        Parameters
+        ----------
+        output : a number or a list, or a text of JSON.
+
+        Raises
+        ------
+        InputError : there is nothing to answer, or the output is of another type than those of the
+            examples, out of range, or too long.
+        """
+        inputs = self.question()
+        if inputs is None:
+            raise InputError("nothing is asked", "see question()")
+        example = read_answer(inputs, output, self.tasks[0], self._semantics)
+        task = replace(self.tasks[0], examples=(*self.tasks[0].examples, example))
+        request: SynthesizeRequest = self.request  # type: ignore[assignment]
+        found = run(replace(request, tasks=task, out=None), silent)
+        result = replace(found, request=request, settings=self.settings, answers=(*self.answers, example))
+        if request.out is not None:
+            result.save(request.out)
+        return result
+
+    @property
+    def _only(self) -> Solution:
+        """The solution of the only task. Raises InputError if there are several."""
+        if len(self.tasks) != 1:
+            raise InputError(f"there are {len(self.tasks)} tasks", "questions are for one task")
+        return self.solutions[0]
+
+    @property
+    def _semantics(self) -> Semantics:
+        request: Any = self.request
+        return semantics_of(request.division, request.range, request.max_list)
 
     @presentation
     def to_dict(self) -> dict[str, Any]:
@@ -211,7 +283,7 @@ def run(request: SynthesizeRequest, progress: Progress) -> SynthesizeResult:
             key |= {**names, "version": VERSION}
             journal = stack.enter_context(journal_beside(request.out, tasks, orders, key, semantics))
         tick = stack.enter_context(progress(len(tasks), "tasks"))
-        solve = partial(_solve, search, limits, semantics)
+        solve = partial(_solve, search, limits, semantics, request.weighs)
         solutions = solve_batch(solve, tasks, orders, jobs_or_all(request.jobs), tick, journal)
         parts = zip(tasks, solutions, orders, strict=True)
         blocks = [rows(task, found, order, limits) for task, found, order in parts]
@@ -311,12 +383,18 @@ def _guide(request: SynthesizeRequest, prior: Order) -> Guide | None:
     return guide
 
 
-def _solve(search: Solver, limits: Limits, semantics: Semantics, task: Task, order: Order) -> Solution:
-    """Search, and rank the programs."""
+def _solve(search: Solver, limits: Limits, semantics: Semantics, weighs: bool, task: Task, order: Order) -> Solution:
+    """Search, and rank the programs; `weighs` gives the most probable one, and names examples that look
+    mistaken."""
+    from thesis_cli.synthesis.meant.doubts import with_doubts
+    from thesis_cli.synthesis.meant.meaning import meant
+
     with about(task.name):
         found = search.solve(task, order, limits, semantics)
     if found.stopped == "interrupted":
         raise KeyboardInterrupt
+    if weighs:
+        return with_doubts(meant(found, task, order, limits, semantics), task, order, limits, semantics)
     return ranked(found, order)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from thesis_cli.base.errors import WorkFailed, describe
 from thesis_cli.base.locks import locked
@@ -21,7 +22,7 @@ from thesis_cli.base.progress import Tick
 from thesis_cli.synthesis.language.dsl import Semantics
 from thesis_cli.synthesis.language.program import parse
 from thesis_cli.synthesis.language.task import Task, check
-from thesis_cli.synthesis.search.solver import Order, Solution
+from thesis_cli.synthesis.search.solver import Doubt, Meaning, Order, Solution
 
 logger = logging.getLogger("thesis_cli")
 
@@ -124,7 +125,7 @@ class Journal:
             {
                 "place": place,
                 "order": [float(f"{p:.6g}") for p in self._orders[place].probabilities],
-                "solution": {**vars(found), "programs": programs},
+                "solution": {**vars(found), "programs": programs, **_weighed(found)},
             }
         ).encode()
         try:
@@ -144,7 +145,8 @@ class Journal:
             row = json.loads(line)
             place, found = row["place"], row["solution"]
             programs = tuple(map(parse, found["programs"]))
-            solution = Solution(**{**found, "programs": programs, "same": tuple(found.get("same", ()))})
+            same = tuple(found.get("same", ()))
+            solution = Solution(**{**found, "programs": programs, "same": same, **_read_weighed(found)})
             fits = _near(row["order"], self._orders[place].probabilities)
             fits &= all(check(program, self._tasks[place], self._semantics) for program in solution.programs)
         except (ValueError, TypeError, LookupError):
@@ -167,6 +169,23 @@ class Journal:
             self.path.unlink(missing_ok=True)
         with suppress(OSError):  # a full disk refuses again what it has refused before
             self._file.close()
+
+
+def _weighed(found: Solution) -> dict[str, object]:
+    """What a solution says of its meaning and of doubtful examples, in types of JSON."""
+    meaning = found.meaning and {**vars(found.meaning), "others": [p.one_line for p in found.meaning.others]}
+    return {"meaning": meaning, "doubts": [(doubt.example, doubt.program.one_line) for doubt in found.doubts]}
+
+
+def _read_weighed(row: Mapping[str, Any]) -> dict[str, object]:
+    """Read what `_weighed` made."""
+    meaning = row.get("meaning")
+    if meaning is not None:
+        settles = (tuple(x if isinstance(x, int) else tuple(x) for x in inputs) for inputs in meaning["settles"])
+        others, shares = tuple(map(parse, meaning["others"])), tuple(meaning["shares"])
+        meaning = Meaning(**{**meaning, "others": others, "shares": shares, "settles": tuple(settles)})
+    doubts = tuple(Doubt(number, parse(text)) for number, text in row.get("doubts", ()))
+    return {"meaning": meaning, "doubts": doubts}
 
 
 def _near(kept: Sequence[float], now: Sequence[float]) -> bool:

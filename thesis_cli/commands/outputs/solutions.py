@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import math
+import reprlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import counted
 from thesis_cli.synthesis.solvers import label
 
 if TYPE_CHECKING:
+    from thesis_cli.synthesis.language.dsl import Semantics, Value
     from thesis_cli.synthesis.language.program import Program
-    from thesis_cli.synthesis.language.task import BadTask, Task
+    from thesis_cli.synthesis.language.task import BadTask, Example, Task
     from thesis_cli.synthesis.search.solver import Limits, Order, Solution
 
 
@@ -50,6 +54,8 @@ def rows(task: Task, found: Solution, order: Order, limits: Limits) -> list[dict
             "log_prior": round(log_prior(program, order), 6) if program else None,
             "programs": len(found.programs),
             "same": found.same[rank - 1] if found.same else None,
+            "share": round(found.meaning.shares[0], 4) if found.meaning else None,
+            "behaviours": found.meaning.behaviours if found.meaning else None,
             "solver": found.solver,
             "nodes": found.nodes,
             "exhausted": found.exhausted,
@@ -79,12 +85,80 @@ def task_lines(task: Task, found: Solution, limits: Limits) -> list[tuple[str, s
             lines.append((head, row))
             head = ""
     lines.append(("answer", sentence(found, limits)))
+    lines += [("settles it" if k == 0 else "", _shown(row)) for k, row in enumerate(_settles(found))]
+    if found.doubts:
+        lines.append(("doubt", doubt(found)))
     if limits.distinct and found.programs:
         lines.append(("found", _listing(found, limits)))
     after = f", found after {found.found_after:.3g} s" if found.found_after is not None else ""
     examined = f"{counted(found.nodes, 'program')} examined in {found.seconds:.3g} s"
     lines.append(("search", f"{label(found.solver)}{after}; {examined}"))
     return lines
+
+
+def _settles(found: Solution) -> Sequence[Sequence[Value]]:
+    return found.meaning.settles if found.meaning else ()
+
+
+def _shown(inputs: Sequence[Value]) -> str:
+    """Inputs as JSON, without the brackets around all of them."""
+    return ", ".join(json.dumps(value) for value in inputs)
+
+
+def meant_facts(tasks: Sequence[Task], solutions: Sequence[Solution]) -> list[dict[str, Any]]:
+    """Behaviours with their shares, inputs that settle which was meant, and examples that look mistaken, of
+    each task that has any."""
+    return [
+        {
+            "task": task.name,
+            **_meaning_facts(found),
+            "doubts": [{"example": d.example + 1, "program": d.program.one_line} for d in found.doubts],
+        }
+        for task, found in zip(tasks, solutions, strict=True)
+        if found.meaning or found.doubts
+    ]
+
+
+def _meaning_facts(found: Solution) -> dict[str, Any]:
+    if found.meaning is None:
+        return {}
+    programs = found.programs + found.meaning.others
+    shares = zip(programs, found.meaning.shares, strict=True)
+    return {
+        "behaviours": [{"program": program.one_line, "share": round(share, 4)} for program, share in shares],
+        "settles": found.meaning.settles,
+    }
+
+
+def read_answer(inputs: tuple[Value, ...], output: object, task: Task, semantics: Semantics) -> Example:
+    """The example that an answer makes. Raises InputError if it is no JSON, or not of the type of the task's
+    outputs, out of range, or too long."""
+    from thesis_cli.synthesis.language.dsl import type_of
+    from thesis_cli.synthesis.language.task import Example, plain, read_value
+
+    if isinstance(output, str):
+        try:
+            output = json.loads(output)
+        except (ValueError, RecursionError):
+            remedy = "it must be a number or a list, such as 3 or [1, 2]"
+            raise InputError(f"the output is {reprlib.repr(output)}", remedy) from None
+    value = read_value(plain(output), "the output", semantics)
+    if type_of(value) is not task.output:
+        raise InputError(f"the output is of type {type_of(value)}", f"it must be {task.output}, as in the examples")
+    return Example(inputs, value)
+
+
+def doubt(found: Solution) -> str:
+    """Examples that look mistaken, and a program that fits without them."""
+    numbers = [str(doubt.example + 1) for doubt in found.doubts]
+    program = found.doubts[0].program
+    fits = f"`{program.one_line}` fits without"
+    if len(numbers) == 1:
+        return f"example {numbers[0]} looks mistaken: {fits} it"
+    head = f"examples {', '.join(numbers[:-1])} and {numbers[-1]}"
+    if len(numbers) == 2:
+        return f"{head} cannot both hold: {fits} {numbers[0]}"
+    return f"one of {head} looks mistaken: {fits} {numbers[0]}"
 
 
 def bad_lines(task: BadTask) -> list[tuple[str, str]]:
@@ -186,7 +260,19 @@ def sentence(found: Solution, limits: Limits) -> str:
     length = len(found.program)
     proof = "proven shortest" if found.proven else f"not proven shortest: {searched}"
     matters = not found.proven or found.stopped.startswith("memory")
-    return f"{counted(length, 'line')}, {proof}{cut * matters}"
+    meaning = found.meaning
+    if meaning is None:
+        return f"{counted(length, 'line')}, {proof}{cut * matters}"
+    if meaning.shortest < length:
+        proof, matters = f"the shortest that fits has {meaning.shortest}", bool(found.stopped)
+    others = f"; {counted(meaning.behaviours, 'other behaviour')} fit{'s' * (meaning.behaviours == 1)}"
+    share = f"{_share(meaning.shares[0])} of the probability{others * bool(meaning.behaviours)}"
+    return f"{counted(length, 'line')}, {proof}, {share}{cut * matters}"
+
+
+def _share(share: float) -> str:
+    """A probability with two digits, never rounded up to 1."""
+    return f"{share:.2f}" if share < 0.995 else "over 0.99"
 
 
 def _cut(found: Solution, limits: Limits) -> str:

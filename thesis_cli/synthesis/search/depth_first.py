@@ -179,6 +179,13 @@ class Examination:
         self._state.counts[3] = 0
         return found
 
+    def take_rows(self) -> npt.NDArray[np.int64]:
+        """Operation and arguments of each line of the programs found since they were taken last, the
+        argument twice if there is one, shape (N, T, 3)."""
+        found = self._state.found[: self._state.counts[3]].copy()
+        self._state.counts[3] = 0
+        return found
+
     @property
     def programs(self) -> list[Program]:
         """Programs found and not taken, in order."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis.language.dsl import ATTRIBUTES, DEFAULT, OPERATIONS, Semantics
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES, DEFAULT, OPERATIONS, Semantics, Value
 from thesis_cli.synthesis.language.program import Program
 from thesis_cli.synthesis.language.task import Task
 
@@ -132,6 +132,40 @@ class LineOrder(Order):
 
 
 @dataclass(frozen=True)
+class Meaning:
+    """How probable it is that the program of a solution was meant, and what else fits.
+
+    Attributes
+    ----------
+    shares : probabilities of the program's behaviour, and of `others`.
+    others : a program of each of the next most probable behaviours.
+    behaviours : number of other behaviours that fit.
+    shortest : lines of the shortest program that fits.
+    settles : inputs whose outputs would tell most about which behaviour was meant.
+    """
+
+    shares: tuple[float, ...]
+    others: tuple[Program, ...]
+    behaviours: int
+    shortest: int
+    settles: tuple[tuple[Value, ...], ...]
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """An example that no short program fits together with the others.
+
+    Attributes
+    ----------
+    example : its number, from 0.
+    program : a program that fits all the others.
+    """
+
+    example: int
+    program: Program
+
+
+@dataclass(frozen=True)
 class Solution:
     """Programs that a search found, and what it proves.
 
@@ -151,6 +185,8 @@ class Solution:
     refuted : why no program of any length fits; empty if that is not known.
     first_after : seconds after which any program was found, which may be longer than those; None if
         there is none.
+    meaning : how probable it is that the program was meant; None if nobody asked.
+    doubts : examples that look mistaken.
     """
 
     programs: tuple[Program, ...]
@@ -163,6 +199,8 @@ class Solution:
     same: tuple[int, ...] = ()
     refuted: str = ""
     first_after: float | None = None
+    meaning: Meaning | None = None
+    doubts: tuple[Doubt, ...] = ()
 
     @property
     def program(self) -> Program | None:
@@ -172,7 +210,9 @@ class Solution:
     @property
     def proven(self) -> bool:
         """Whether there is a program and none is shorter."""
-        return bool(self.programs) and self.exhausted >= len(self.programs[0]) - 1
+        if not self.programs or (self.meaning and self.meaning.shortest < len(self.programs[0])):
+            return False
+        return self.exhausted >= len(self.programs[0]) - 1
 
 
 class Solver(Protocol):

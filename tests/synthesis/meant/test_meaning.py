@@ -1,0 +1,133 @@
+"""Probabilities of behaviours, questions, and examples that look mistaken."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from thesis_cli.synthesis import prior
+from thesis_cli.synthesis.language.dsl import DEFAULT
+from thesis_cli.synthesis.language.program import parse, run
+from thesis_cli.synthesis.language.task import Example, Task
+from thesis_cli.synthesis.meant.collecting import collect
+from thesis_cli.synthesis.meant.doubts import with_doubts
+from thesis_cli.synthesis.meant.fitting import fit
+from thesis_cli.synthesis.meant.inputs import OWN, inputs_like
+from thesis_cli.synthesis.meant.kinds import FRESH, KINDS, known_examples
+from thesis_cli.synthesis.meant.meaning import meant
+from thesis_cli.synthesis.meant.posterior import COLUMNS, features, posterior, weights
+from thesis_cli.synthesis.meant.questions import questions
+from thesis_cli.synthesis.search.depth_first import DepthFirst
+from thesis_cli.synthesis.search.solver import Limits
+
+
+def task_of(program, *inputs):
+    return Task("t", tuple(Example(row, run(program, row)) for row in inputs))
+
+
+SORTED = parse("a <- [int]; b <- SORT a")
+TOTAL = parse("a <- [int]; b <- [int]; c <- ZIPWITH (+) a b; d <- MAXIMUM c")
+
+
+def solved(task, longest=3):
+    order = prior.load()
+    return DepthFirst().solve(task, order, Limits(longest), DEFAULT), (task, order, Limits(longest), DEFAULT)
+
+
+def test_shares_are_a_distribution_over_behaviours_and_the_rest():
+    task = task_of(TOTAL, ((1, 5), (2, 3)), ((4,), (4,)), ((9, 2, 1), (3, 7, 8)))
+    collection = collect(task, prior.load(), Limits(3), DEFAULT)
+    found = posterior(collection, DEFAULT)
+    assert found.shares.sum() + found.unseen == pytest.approx(1)
+    assert list(found.shares) == sorted(found.shares, reverse=True)
+    every = list(collection.behaviours.values())
+    table = features(collection, every, DEFAULT) @ weights()
+    chances = np.exp(table - table.max()) / np.exp(table - table.max()).sum()
+    own = [behaviour.codes[:OWN].tobytes() for behaviour in every]
+    for behaviour, share in zip(found.behaviours, found.shares, strict=True):
+        alike = [k for k, codes in enumerate(own) if codes == behaviour.codes[:OWN].tobytes()]
+        assert share == pytest.approx(chances[alike].sum())
+        assert chances[alike].max() == chances[every.index(behaviour)]
+    assert len(found.shares) == len(set(own))
+
+
+def test_a_program_that_ignores_an_input_is_improbable():
+    task = Task("t", (Example(((1, 5), (2, 3)), (1, 5)), Example(((4, 6), (9, 8)), (4, 6))))
+    found, given = solved(task, 2)
+    (shortest,) = found.programs
+    assert set(shortest.unused) & {0, 1}
+    answer = meant(found, *given)
+    assert set(answer.program.unused).isdisjoint({0, 1})
+    assert answer.meaning.shortest <= len(answer.program)
+
+
+def test_a_longer_answer_is_not_proven_shortest():
+    found, given = solved(task_of(TOTAL, ((1, 5), (2, 3)), ((9, 2, 1), (3, 7, 8))))
+    answer = meant(found, *given)
+    shorter = replace(answer, meaning=replace(answer.meaning, shortest=len(answer.program) - 1))
+    assert found.proven
+    assert not shorter.proven
+
+
+def entropy(outputs, shares):
+    """Entropy of an output, in nats."""
+    mass = np.array([sum(s for o, s in zip(outputs, shares, strict=True) if o == output) for output in set(outputs)])
+    return -(mass / mass.sum() * np.log(mass / mass.sum())).sum()
+
+
+def test_questions_tell_behaviours_apart():
+    task = task_of(TOTAL, ((1, 5), (2, 3)))
+    collection = collect(task, prior.load(), Limits(2), DEFAULT)
+    found = posterior(collection, DEFAULT)
+    asked = questions(task, found, DEFAULT, 3)
+    assert len(asked) == len(set(asked)) == 3
+    programs = [behaviour.program(task) for behaviour in found.behaviours]
+    best = run(programs[0], asked[0])
+    assert best is not None
+    assert any(run(program, asked[0]) != best for program in programs[1:])
+    others = inputs_like(task, 10, np.random.default_rng(5))
+    gains = [entropy([run(program, row) for program in programs[:64]], found.shares[:64]) for row in others]
+    assert entropy([run(program, asked[0]) for program in programs[:64]], found.shares[:64]) > np.median(gains)
+    settled = replace(found, shares=np.array([0.995, *[0.0] * (len(programs) - 1)]))
+    assert questions(task, settled, DEFAULT, 3) == []
+
+
+def test_the_example_that_looks_mistaken_is_named():
+    rows = (3, 1, 2), (9, 4), (7, 7, 1), (2, 6, 5)
+    good = task_of(SORTED, *((row,) for row in rows))
+    found, given = solved(good)
+    assert with_doubts(found, *given).doubts == ()
+    bad = Task("t", (*good.examples[:2], Example((rows[2],), (1, 7, 9)), *good.examples[3:]))
+    found, given = solved(bad)
+    assert not found.programs
+    (doubt,) = with_doubts(found, *given).doubts
+    assert doubt.example == 2
+    assert doubt.program == SORTED
+
+
+def test_two_examples_that_cannot_hold_together():
+    """SORT fits the first and the last, REVERSE the others."""
+    rows = ((3, 1, 2), (1, 2, 3)), ((2, 1, 3), (3, 1, 2)), ((2, 1), (1, 2))
+    found, given = solved(Task("t", tuple(Example((row,), output) for row, output in rows)), 1)
+    assert [doubt.example for doubt in with_doubts(found, *given).doubts] == [0, 1]
+
+
+def test_the_fit_is_where_the_likelihood_is_flat():
+    rng = np.random.default_rng(0)
+    rows = [(rng.normal(size=(5, len(COLUMNS))), int(rng.integers(5))) for _ in range(20)]
+    found = fit(rows, ridge=1.0)
+    gradient = -found
+    for table, right in rows:
+        chances = np.exp(table @ found)
+        gradient += table[right] - chances @ table / chances.sum()
+    assert abs(gradient).max() < 1e-6
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_examples_of_each_kind_are_those_of_the_program(kind):
+    found = known_examples(TOTAL, kind, 3, np.random.default_rng(2))
+    assert len(found) == 3 + FRESH == len({example.inputs for example in found})
+    assert all(run(TOTAL, example.inputs) == example.output for example in found)
+    assert len({example.output for example in found[:3]}) == 3
+    shortest, longest, _ = KINDS[kind]
+    assert all(shortest <= len(value) <= longest for example in found for value in example.inputs)

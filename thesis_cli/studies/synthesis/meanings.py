@@ -1,0 +1,116 @@
+"""How often the answer of `synthesize` is the program that made the examples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from thesis_cli.base.arrays import Floats
+from thesis_cli.synthesis import prior
+from thesis_cli.synthesis.auto import Auto
+from thesis_cli.synthesis.join.turns import prepare
+from thesis_cli.synthesis.language.dsl import DEFAULT
+from thesis_cli.synthesis.language.program import Program, run
+from thesis_cli.synthesis.language.task import Example, Task
+from thesis_cli.synthesis.meant.classes import Runner, digest_of, lines_of
+from thesis_cli.synthesis.meant.collecting import collect
+from thesis_cli.synthesis.meant.kinds import known_examples
+from thesis_cli.synthesis.meant.meaning import weighed
+from thesis_cli.synthesis.search.solver import Limits, Meaning, Solution
+from thesis_cli.synthesis.training.corpora import held_out
+
+COLUMNS = (
+    *("length", "kind", "program", "examples", "fits", "shortest", "meant", "share", "collected", "behaviours"),
+    *("questions", "after two", "after all"),
+)
+MOST_QUESTIONS = 4
+LIMITS = Limits(max_length=6, nodes=10**7)
+"""Limits of the search before programs are weighed; its work is counted, not timed."""
+
+
+def answers(
+    seed: np.random.SeedSequence, length: int, kind: str, first: int, programs: int, examples: Sequence[int], asked: int
+) -> pd.DataFrame:
+    """Answers for held-out programs: rows by program and number of examples.
+
+    `fits` is 1 if there is an answer; `shortest` and `meant` if that of the search, and the most probable one,
+    give the outputs of the program on all fresh inputs (`kinds.FRESH`); `share` is the probability of the
+    latter, 0 without an answer, and `collected` 1 if the program's behaviour is among those that were weighed.
+    With `asked` examples a user who knows the program answers `questions`, up to `MOST_QUESTIONS`; `after two`
+    is 1 if the answer is right after at most two, `after all` if it is right in the end.
+
+    Parameters
+    ----------
+    length, kind : of the programs, and of their inputs (`kinds.KINDS`).
+    first, programs : place of the first held-out program, and their number; they are taken again, with other
+        inputs, if there are too few.
+    examples : numbers of examples.
+    """
+    prepare()
+    corpus = held_out(length)
+    rows = []
+    for number in range(first, first + programs):
+        program = corpus.program(number % len(corpus))
+        rng = np.random.default_rng([*seed.generate_state(4), number])
+        known = known_examples(program, kind, max(examples), rng)
+        if known is None:  # it leaves the range on nearly all such inputs
+            continue
+        shown, fresh = known[: max(examples)], known[max(examples) :]
+        for count in examples:
+            task = Task("known", tuple(shown[:count]))
+            what = {"length": length, "kind": kind, "program": number, "examples": count}
+            row = {**what, **_answer(task, program, fresh)}
+            rows.append({**row, **(_asked(task, program, fresh) if count == asked else {})})
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _answer(task: Task, program: Program, fresh: Sequence[Example]) -> dict[str, object]:
+    found, meaning, collected = _solved(task, program)
+    return {
+        "fits": int(bool(found[1].programs)),
+        "shortest": _agrees(found[0], fresh),
+        "meant": _agrees(found[1], fresh),
+        "share": round(meaning.shares[0], 12) if meaning else 0.0,
+        "collected": collected,
+        "behaviours": 1 + meaning.behaviours if meaning else 0,
+    }
+
+
+def _solved(task: Task, program: Program) -> tuple[tuple[Solution, Solution], Meaning | None, int]:
+    """The solution of the search, the one that is weighed, its meaning, and whether the right behaviour was
+    collected."""
+    order = prior.load()
+    shortest = Auto().solve(task, order, LIMITS)
+    collection = collect(task, order, LIMITS, DEFAULT, shortest)
+    found = weighed(shortest, collection, DEFAULT)
+    right = digest_of(Runner(collection.inputs, DEFAULT).codes(lines_of(program)[None])[0])
+    return (shortest, found), found.meaning, int(right in collection.behaviours)
+
+
+def _agrees(found: Solution, fresh: Sequence[Example]) -> int:
+    """Whether the program of a solution gives all outputs."""
+    program = found.program
+    return int(program is not None and all(run(program, example.inputs) == example.output for example in fresh))
+
+
+def _asked(task: Task, program: Program, fresh: Sequence[Example]) -> dict[str, int]:
+    """A user who knows the program answers until nothing is asked, or the program has no value there."""
+    right: list[int] = []
+    while True:
+        (_, found), meaning, _ = _solved(task, program)
+        right.append(_agrees(found, fresh))
+        output = run(program, meaning.settles[0]) if meaning and meaning.settles else None
+        if meaning is None or output is None or len(right) > MOST_QUESTIONS:
+            return {"questions": len(right) - 1, "after two": right[: 2 + 1][-1], "after all": right[-1]}
+        task = replace(task, examples=(*task.examples, Example(meaning.settles[0], output)))
+
+
+def calibration(shares: Floats, right: Floats, bins: int = 10) -> Floats:
+    """Mean share, share that is right, and number of answers, by intervals of the share, shape (B, 3), B up
+    to `bins`; intervals without answers are left out."""
+    place = np.minimum((shares * bins).astype(np.int64), bins - 1)
+    rows = [(shares[place == k].mean(), right[place == k].mean(), (place == k).sum()) for k in np.unique(place)]
+    return np.array(rows)

@@ -1,0 +1,102 @@
+"""Learns the weights of the posterior: `python -m thesis_cli.synthesis.meant.fitting`, some 7 minutes.
+
+Random programs of 1 to 6 lines, none of which does what a held-out one does, get 1 to 10 examples, with
+inputs of each kind (`kinds`). The programs that fit are collected as for a user, in the order of the
+prior, and the weights maximise the probability of the behaviour of the program (conditional logit, with
+a ridge).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from thesis_cli.base.arrays import Floats
+from thesis_cli.synthesis import prior
+from thesis_cli.synthesis.auto import Auto
+from thesis_cli.synthesis.corpus.corpus_maker import CorpusPlan, make_corpus
+from thesis_cli.synthesis.language.dsl import DEFAULT
+from thesis_cli.synthesis.language.program import Program
+from thesis_cli.synthesis.language.task import Task
+from thesis_cli.synthesis.meant.classes import Runner, digest_of, lines_of
+from thesis_cli.synthesis.meant.collecting import collect
+from thesis_cli.synthesis.meant.kinds import KINDS, known_examples
+from thesis_cli.synthesis.meant.posterior import COLUMNS, TABLE, features
+from thesis_cli.synthesis.search.solver import Limits
+from thesis_cli.synthesis.training.corpora import held_out
+
+LENGTHS, EXAMPLES = (1, 2, 3, 4, 5, 6), (1, 2, 3, 5, 10)
+TASKS, SEED = 300, 0
+"""Tasks of each length."""
+
+LIMITS = Limits(max_length=max(LENGTHS), nodes=10**7)
+"""Limits of the search before the collection."""
+
+RIDGE, STEPS = 0.1, 40
+MOST = 400
+"""Behaviours of a task that are compared with the right one: the first ones by rank."""
+
+
+def programs(length: int, count: int, seed: int) -> list[Program]:
+    """Random programs to learn from, apart from held-out ones; fewer if there are fewer."""
+    plan = CorpusPlan(length, count, shorter=length <= 2)
+    corpus = make_corpus(plan, np.random.default_rng([seed, length]), held_out())
+    return corpus.subset(corpus.lengths == length).programs()[:count]
+
+
+def training_rows(tasks: int = TASKS, seed: int = SEED) -> list[tuple[Floats, int]]:
+    """Features of the behaviours of each task, and the place of the right one."""
+    found = []
+    for length in LENGTHS:
+        known = programs(length, tasks, seed)
+        for number in range(tasks):
+            program = known[number % len(known)]
+            rng = np.random.default_rng([seed, length, number])
+            kind, count = list(KINDS)[number % len(KINDS)], EXAMPLES[(number // len(KINDS)) % len(EXAMPLES)]
+            examples = known_examples(program, kind, count, rng)
+            if examples is None:
+                continue
+            found.append(_rows(Task("known", tuple(examples[:count])), program))
+    return found
+
+
+def _rows(task: Task, program: Program) -> tuple[Floats, int]:
+    known = Auto().solve(task, prior.load(), LIMITS)
+    collection = collect(task, prior.load(), LIMITS, DEFAULT, known, led=False)
+    right = digest_of(Runner(collection.inputs, DEFAULT).codes(lines_of(program)[None])[0])
+    keys = sorted(collection.behaviours, key=lambda key: collection.behaviours[key].rank)
+    chosen = keys[:MOST] + [right] * (right in keys[MOST:])
+    behaviours = [collection.behaviours[key] for key in chosen]
+    return features(collection, behaviours, DEFAULT), chosen.index(right) if right in chosen else len(chosen)
+
+
+def fit(rows: list[tuple[Floats, int]], ridge: float = RIDGE) -> Floats:
+    """Weights that maximise the log-likelihood less ridge |w|^2 / 2, by Newton's method, shape (F,)."""
+    found = np.zeros(len(COLUMNS))
+    for _ in range(STEPS):
+        gradient, curvature = -ridge * found, ridge * np.eye(len(found))
+        for table, right in rows:
+            scores = table @ found
+            chances = np.exp(scores - scores.max())
+            chances /= chances.sum()
+            mean = chances @ table
+            gradient += table[right] - mean
+            curvature += (table * chances[:, None]).T @ table - np.outer(mean, mean)
+        step = np.linalg.solve(curvature, gradient)
+        found += step * min(1.0, 3.0 / max(np.abs(step).max(), 1e-12))
+        if np.abs(step).max() < 1e-6:
+            break
+    return found
+
+
+def main() -> None:
+    """Write the table of weights."""
+    from importlib.resources import as_file
+
+    found = fit(training_rows())
+    lines = [f'"{name}",{weight:.4f}' for name, weight in zip(COLUMNS, found, strict=True)]
+    with as_file(TABLE) as path:
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
