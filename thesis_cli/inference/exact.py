@@ -30,6 +30,7 @@ from thesis_cli.models.factor_graph import FactorGraph, Model
 
 if TYPE_CHECKING:
     from thesis_cli.inference.elimination.contraction import Contraction
+    from thesis_cli.inference.zeros.reduction import Reduction
 
 INSTANT = 0.2
 """Predicted seconds up to which an algorithm runs without a look at the zeros of the model."""
@@ -56,6 +57,10 @@ promising one gets at most, so that others have the rest."""
 
 UNPROMISING = 1 / 3
 """Share of its time that model counting takes if it is not likely to end."""
+
+ENTRIES_A_SECOND, OUT_OF_REACH = 2.0**30, 2.0**16
+"""Entries of tables that elimination makes in a second, and times by which it may take too long for a tree of
+contractions to be sought, which is seldom 2^13 times as quick."""
 
 
 def exact_log_partition_function(
@@ -113,12 +118,14 @@ class ExactPlan:
     attempts : what to try side by side otherwise; each yields ln Z and the name of the algorithm.
     promising : whether the first attempt is likely to end in time, so that it should not wait.
     refusal : what to say if all fail.
+    smaller : the model without what its zeros decide, where it is not quick.
     """
 
     quick: Callable[[], tuple[float, str]] | None
     attempts: tuple[Attempt, ...] = ()
     promising: bool = False
     refusal: ModelTooLarge = _NONE
+    smaller: Reduction | None = None
 
 
 def exact_plan(
@@ -154,9 +161,10 @@ def exact_plan(
         routes += _planned(Elimination, leafless, memory, jobs, constant, refusals=refusals)
     if quick := _within(routes, INSTANT):
         return ExactPlan(quick.run)
-    from thesis_cli.inference.elimination.contraction import Contraction
+    if routes or _in_reach(leafless, seconds):
+        from thesis_cli.inference.elimination.contraction import Contraction
 
-    routes += _planned(Contraction, leafless, memory, jobs, constant, refusals=refusals)
+        routes += _planned(Contraction, leafless, memory, jobs, constant, refusals=refusals)
     zeros = smaller.graph.has_zeros
     work = smaller.graph, smaller.constant, memory
     if zeros and not _within(routes, INSTANT) and (answer := _sparse_at_once(*work)):
@@ -180,7 +188,7 @@ def exact_plan(
     if routes:
         fastest = min(routes, key=lambda route: route.seconds)
         refusals = [ModelTooLarge(f"{fastest.solver.name} is predicted to take {fastest.seconds:.2g} s", _REMEDY)]
-    return ExactPlan(None, tuple(tried), promising, refusals[-1])
+    return ExactPlan(None, tuple(tried), promising, refusals[-1], smaller)
 
 
 @dataclass(frozen=True)
@@ -226,6 +234,16 @@ def _planned(
         refusals.append(error)
         return []
     return [_Route(solver, solver.cost.seconds, constant)]
+
+
+def _in_reach(graph: FactorGraph, seconds: float) -> bool:
+    """Whether a tree of contractions may be quick enough, judged by an elimination order."""
+    from thesis_cli.inference.elimination.order import best_order
+
+    if seconds == math.inf:
+        return True
+    order = best_order(graph.cardinalities, [factor.scope for factor in graph.factors])
+    return order.bits <= math.log2(seconds * ENTRIES_A_SECOND * OUT_OF_REACH)
 
 
 def _enumerated(graph: FactorGraph, max_configurations: int) -> tuple[float, str]:
