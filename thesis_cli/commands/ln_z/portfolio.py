@@ -181,8 +181,9 @@ def _simple(graph: FactorGraph) -> LnZAnswer:
 
 def _moved(found: LnZAnswer, constant: float) -> LnZAnswer:
     """Finite estimates of ln Z of a smaller model as those of the model; what bounds it leaves room for rounding."""
-    slack, rows = ROUNDING * abs(constant), []
+    rows = []
     for e in found.estimates:
+        slack = ROUNDING * (abs(constant) + abs(e.value))
         room = -slack if "lower bound" in e.kind else slack if "upper bound" in e.kind else 0.0
         ends = (room, room) if e.confidence == 1 else (-slack, slack)
         if math.isfinite(e.value):
