@@ -7,14 +7,19 @@ import math
 import numpy as np
 import pytest
 
+from thesis_cli.base.children import Attempt
 from thesis_cli.base.errors import ModelTooLarge
-from thesis_cli.commands.ln_z.estimates import LnZAnswer, _text
-from thesis_cli.commands.ln_z.portfolio import UNKNOWN, Known, _moved, _simple
+from thesis_cli.commands.ln_z import portfolio
+from thesis_cli.commands.ln_z.estimates import LnZAnswer, LnZOptions, _text
+from thesis_cli.commands.ln_z.portfolio import UNKNOWN, Known, _in_order, _moved, _simple
+from thesis_cli.inference import exact
 from thesis_cli.inference.enumeration import log_partition_function
+from thesis_cli.inference.exact import ExactPlan
 from thesis_cli.inference.sampling.annealing import annealed
 from thesis_cli.inference.zeros.reduction import reduced
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.perturbation.estimate import Estimate, fixed_estimate
+from thesis_cli.studies.models.examples import random_3_sat
 
 REFUSAL = ModelTooLarge("too wide")
 
@@ -119,3 +124,31 @@ def test_simple_bounds_and_configurations_found_hold_on_a_reduced_model(seed: in
     for e in rows:
         assert e.low <= log_z if e.kind == "lower bound" else e.high >= log_z
         assert e.kind == "upper bound" or e.value > log_z - 20
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_an_interval_comes_out_even_if_no_method_ends(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On models of random clauses, beside enumeration."""
+    graph = random_3_sat(14, 30, np.random.default_rng(seed))
+    log_z = log_partition_function(graph)
+    plan = ExactPlan(None, (), promising=False, refusal=REFUSAL, smaller=reduced(graph))
+    monkeypatch.setattr(exact, "exact_plan", lambda *_: plan)
+    monkeypatch.setattr(portfolio, "attempts", lambda *_: ())
+    found = portfolio.portfolio(graph, LnZOptions(samples=1, seed=seed), 1.0, 1)
+    assert "<= ln Z <=" in found.meaning
+    for e in found.estimates:
+        assert e.low <= log_z or e.kind != "lower bound"
+        assert e.high >= log_z or e.kind != "upper bound"
+
+
+def test_on_one_core_counting_that_is_likely_to_end_comes_first_and_others_after_approximations() -> None:
+    def named(name: str) -> Attempt:
+        return Attempt(name, iter, (), 10.0)
+
+    approximate = [named(name) for name in ("ais", "bethe", "importance")]
+    plan = ExactPlan(None, (named("model counting"), named("sparse elimination")), promising=True)
+    order = {alone: _in_order(plan, approximate, 10.0, alone=alone) for alone in (True, False)}
+    assert [a.name for a in order[True]] == ["model counting", "ais", "bethe", "sparse elimination", "importance"]
+    assert [a.name for a in order[False]] == ["model counting", "ais", "sparse elimination", "bethe", "importance"]
+    assert order[True][0].seconds < 10.0
+    assert order[True][3].seconds == 5.0

@@ -10,11 +10,12 @@ import logging
 import math
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from thesis_cli.base.children import Attempt, Failed, attempts
-from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
+from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.base.progress import Progress, silent
 from thesis_cli.commands.ln_z.estimates import LnZAnswer, LnZOptions
 from thesis_cli.commands.ln_z.methods import METHODS, answer
@@ -32,8 +33,8 @@ SHARES = {name: row.share for name, row in sorted(METHODS.items(), key=lambda it
 LEAST, LEAST_ALONE = 5.0, 1.5
 """Seconds that each may take even if its share is less, and on one core."""
 
-AHEAD = 0.08
-"""Share of the time of the first approximation before a promising exact algorithm, on one core."""
+GLANCE, GLANCED = {"chains": 20, "temperatures": 50}, 10**5
+"""Annealing before all else where there are zeros, and the variables of all tables up to which it takes no time."""
 
 FIRST, FIRST_GROWTH = 10, 4.0
 """Samples or temperatures of a method's first answer, which also loads code, and times as many for the second one."""
@@ -95,6 +96,9 @@ def portfolio(
         approximate.sort(key=lambda attempt: attempt.name != SEEKER)
     known = Known(hard=graph.has_zeros)
     known.add(FALLBACK, _moved(_simple(graph), constant))
+    if graph.has_zeros and sum(len(factor.scope) for factor in graph.factors) <= GLANCED:
+        with suppress(InputError):  # chains that are too large
+            known.add(SEEKER, _moved(answer(SEEKER, graph, replace(options, jobs=1), own=GLANCE), constant))
     with progress(math.ceil(seconds), "s") as tick:
         asked = _in_order(plan, approximate, seconds, alone=alone)
         for attempt, found in attempts(asked, seconds, options.jobs, tick):
@@ -121,21 +125,18 @@ def _exact(log_z: float, method: str) -> LnZAnswer:
 
 def _in_order(plan: ExactPlan, approximate: Sequence[Attempt], seconds: float, *, alone: bool) -> list[Attempt]:
     """A promising exact algorithm, which leaves some time to the others; the first approximation, the other exact
-    algorithms, and the other approximations. On one core the first approximation comes before all and again in its
-    turn, and the other exact algorithms wait for all approximations but the last, which takes what is left, and have
-    half of their time.
+    algorithms, and the other approximations. On one core the other exact algorithms wait for all approximations
+    but the last, which takes what is left, and have half of their time.
     """
     from thesis_cli.inference.exact import FIRST_SHARE
 
     exact = list(plan.attempts)
-    most = (FIRST_SHARE - AHEAD * alone) * seconds
-    first = [replace(a, seconds=min(a.seconds, most)) for a in exact[: int(plan.promising)]]
+    first = [replace(a, seconds=min(a.seconds, FIRST_SHARE * seconds)) for a in exact[: int(plan.promising)]]
     rest = exact[len(first) :]
     if not alone:
         return [*first, *approximate[:1], *rest, *approximate[1:]]
     rest = [replace(a, seconds=a.seconds / 2) for a in rest]
-    ahead = [replace(a, seconds=AHEAD * seconds) for a in approximate[:1]] if first else []
-    return [*ahead, *first, *approximate[:-1], *rest, *approximate[-1:]]
+    return [*first, *approximate[:-1], *rest, *approximate[-1:]]
 
 
 def _approximate(
