@@ -33,7 +33,7 @@ SHARES = {name: row.share for name, row in sorted(METHODS.items(), key=lambda it
 LEAST, LEAST_ALONE = 5.0, 1.5
 """Seconds that each may take even if its share is less, and on one core."""
 
-GLANCE, GLANCED = {"chains": 20, "temperatures": 50}, 10**5
+GLANCE, GLANCED = {"chains": 20, "temperatures": 200}, 10**5
 """Annealing before all else where there are zeros, and the variables of all tables up to which it takes no time."""
 
 FIRST, FIRST_GROWTH = 10, 4.0
