@@ -33,10 +33,11 @@ SHARES = {name: row.share for name, row in sorted(METHODS.items(), key=lambda it
 LEAST, LEAST_ALONE = 5.0, 1.5
 """Seconds that each may take even if its share is less, and on one core."""
 
-GLANCE, GLANCED = {"chains": 20, "temperatures": 200}, 10**5
-"""Annealing before all else where there are zeros, and the variables of all tables up to which it takes no time."""
+GLANCE, CHAINS, TEMPERATURES = 2 * 10**7, 100, 200
+"""Annealing before all else where there are zeros: most moves times tables of a variable, which take a second,
+most chains, and temperatures."""
 
-FIRST, FIRST_GROWTH = 10, 4.0
+FIRST, FIRST_GROWTH = {"samples": 10, "temperatures": 2 * TEMPERATURES, "": 0}, 4.0
 """Samples or temperatures of a method's first answer, which also loads code, and times as many for the second one."""
 
 GROWTH, ENOUGH, SPENT = 16.0, 1.5, 0.8
@@ -96,9 +97,12 @@ def portfolio(
         approximate.sort(key=lambda attempt: attempt.name != SEEKER)
     known = Known(hard=graph.has_zeros)
     known.add(FALLBACK, _moved(_simple(graph), constant))
-    if graph.has_zeros and sum(len(factor.scope) for factor in graph.factors) <= GLANCED:
-        with suppress(InputError):  # chains that are too large
-            known.add(SEEKER, _moved(answer(SEEKER, graph, replace(options, jobs=1), own=GLANCE), constant))
+    uses = sum(len(factor.scope) for factor in graph.factors)
+    chains = min(CHAINS, GLANCE // (TEMPERATURES * max(1, uses)))
+    if graph.has_zeros and chains > 1:
+        own = {"chains": chains, "temperatures": TEMPERATURES}
+        with suppress(InputError):  # a log-potential that is too large
+            known.add(SEEKER, _moved(answer(SEEKER, graph, replace(options, jobs=1), own=own), constant))
     with progress(math.ceil(seconds), "s") as tick:
         asked = _in_order(plan, approximate, seconds, alone=alone)
         for attempt, found in attempts(asked, seconds, options.jobs, tick):
@@ -149,7 +153,7 @@ def _approximate(
     options, grows = replace(options, jobs=1, deadline=deadline), share.grows if share else ""
     if grows == "samples" and METHODS[name].guarantee == "upper bound":  # only by exact maxima
         map_solver(graph, memory=options.memory, exact=True)
-    count, growth = FIRST, GROWTH
+    count, growth = FIRST[grows], GROWTH
     while growth >= ENOUGH:
         began = time.monotonic()
         given = replace(options, samples=count) if grows == "samples" else options
@@ -157,7 +161,7 @@ def _approximate(
         if not grows:
             return
         now = time.monotonic()
-        growth = FIRST_GROWTH if count == FIRST else min(GROWTH, SPENT * (deadline - now) / (now - began))
+        growth = FIRST_GROWTH if count == FIRST[grows] else min(GROWTH, SPENT * (deadline - now) / (now - began))
         count = int(growth * count)
 
 
