@@ -162,6 +162,7 @@ bench: install
 	$(BIN)/python benchmarks/files.py
 	$(BIN)/python benchmarks/map.py
 	$(BIN)/python benchmarks/mixed_map.py
+	$(BIN)/python benchmarks/mpe.py
 	$(BIN)/python benchmarks/baselines.py
 	$(BIN)/python benchmarks/structures.py
 	$(BIN)/python benchmarks/renyi.py

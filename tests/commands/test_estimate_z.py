@@ -16,6 +16,7 @@ from thesis_cli.base import files
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.memory import bytes_text
 from thesis_cli.commands.ln_z import full_rank, portfolio
+from thesis_cli.commands.ln_z.methods import Share
 from thesis_cli.models import uai
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.studies.models.examples import ising
@@ -248,7 +249,9 @@ def wide(tmp_path):
 
 
 def test_a_model_without_an_exact_answer_gets_bounds_and_estimates(cli, wide, monkeypatch):
-    monkeypatch.setattr(portfolio, "SHARES", {"bethe": 1.0, "max-marginal": 1.0, "trw": 1.0})  # end by themselves
+    monkeypatch.setattr(
+        portfolio, "SHARES", dict.fromkeys(("bethe", "max-marginal", "trw"), Share(1, 1.0))
+    )  # end by themselves
     refused = cli("estimate-z", "w.uai", "--method", "exact")
     assert (refused.status, refused.err.count("\n")) == (2, 1)
     assert "at width 59" in refused.err

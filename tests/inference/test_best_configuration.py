@@ -42,8 +42,9 @@ def test_an_approximate_solver_says_how_good_its_map_is(graph, name):
 def test_beyond_every_exact_route_there_is_trw_s_with_its_bound():
     graph = random_spin_glass(20, 20, 2.0, 0.1, "mixed", np.random.default_rng(0)).graph()
     best = best_configuration(graph).value
-    found = best_configuration(graph, memory=10_000)
-    assert (found.method, found.guarantee) == ("TRW-S", "approximate")
+    found = best_configuration(graph, memory=10_000, time_limit=0.5)
+    assert found.method in ("TRW-S", "block moves")
+    assert found.guarantee == "approximate"
     assert found.value <= best + 1e-9
     assert best < found.bound < np.inf
     assert "not grid: grid transfer needs" in found.why
@@ -58,8 +59,9 @@ def test_a_bound_holds_after_zeros_are_used(monkeypatch):
     held = Factor((0, 1), np.array([[1000.0, -np.inf], [-np.inf, -np.inf]]))
     graph = glass.with_factors([*glass.factors, held])
     best = best_configuration(graph).value
-    found = best_configuration(graph, memory=1000)
-    assert (found.method, found.guarantee) == ("TRW-S", "approximate")
+    found = best_configuration(graph, memory=1000, time_limit=0.5)
+    assert found.method in ("TRW-S", "block moves")
+    assert found.guarantee == "approximate"
     assert found.value == pytest.approx(graph.log_potential(found.states[None])[0], rel=1e-12)
     assert best < found.bound < best + 100
 

@@ -6,6 +6,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -23,14 +24,18 @@ from thesis_cli.inference.names import SolverName
 from thesis_cli.inference.solver import Guarantee, MapSolver
 from thesis_cli.models.factor_graph import FactorGraph, LogPotentials, Model
 
+if TYPE_CHECKING:
+    from thesis_cli.inference.message_passing.block_search import BlockSearch
+
 TIME_LIMIT = 60.0
 """Seconds that the search for a MAP may take."""
 
 QUICK = 0.2
 """Predicted seconds of an exact solver below which no other is tried before it."""
 
-SHORT, LONG = 100, 2000
-"""Iterations of TRW-S before toulbar2 has a short time, and before it has the rest."""
+ROUNDS = (100, 0.05, 0.1), (2000, 0.4, 0.5)
+"""Iterations of TRW-S, then shares of the time left that go to moves of blocks and to toulbar2; at the end, moves
+of blocks have the rest."""
 
 ENUMERATED = 1e7
 """Terms of log-potentials that enumeration adds in a second, with room to spare."""
@@ -72,12 +77,12 @@ def best_configuration(
     progress: Tick | None = None,
 ) -> MapResult:
     """MAP of a model: exact if an algorithm takes it within the limits, otherwise the best
-    configuration that TRW-S and toulbar2 find, with the lower of their bounds.
+    configuration that TRW-S, moves of blocks and toulbar2 find, each from that of the others, with the lowest bound.
 
     Parameters
     ----------
     solver : name of the solver; `auto` for the choice above.
-    time_limit : seconds that toulbar2 may take, and that decide with `auto` what is tried: nothing
+    time_limit : seconds that searches may take, and that decide with `auto` what is tried: nothing
         that is predicted to take longer.
     memory, max_configurations, progress : as for `exact.exact_log_partition_function`.
 
@@ -152,16 +157,23 @@ class _Auto:
             return self._enumerated()
         best = _Answer(-np.inf, np.zeros(len(self._graph.cardinalities), np.int64), np.inf, "TRW-S")
         exact = min(seconds, counted)
-        for iterations, share in ((SHORT, 0.1), (LONG, 1.0)):
+        for iterations, moved, searched in ROUNDS:
             best = self._iterated(best, iterations)
             if best.proven:
                 return best
-            best = self._searched(best, min(exact, share * (self._end - time.monotonic())))
+            if exact > self._left:
+                best = self._moved(best, moved * self._left)
+            best = self._searched(best, min(exact, searched * self._left))
             if best.proven:
                 return best
-            if exact <= self._end - time.monotonic():
+            if exact <= self._left:
                 return _solved(solver) if solver and seconds <= counted else self._enumerated()
-        return best
+        return self._moved(best, self._left)
+
+    @property
+    def _left(self) -> float:
+        """Seconds that are left."""
+        return self._end - time.monotonic()
 
     def _exact_solver(self) -> tuple[MapSolver | None, float]:
         """The exact solver that is predicted to be the quickest, and its seconds."""
@@ -189,10 +201,17 @@ class _Auto:
         if best.bound == np.inf:
             with suppress(UnsuitableModel, ModelTooLarge):
                 solver = GridStrips(self._graph, self._memory)
-        solver.limit((self._end - time.monotonic()) / 4)
+        solver.limit(self._left / 4)
         found = _solved(solver)
         found.bound = min(found.bound, best.bound)
         return found if found.value >= best.value else replace(best, bound=found.bound)
+
+    def _moved(self, best: _Answer, seconds: float) -> _Answer:
+        """The better of a configuration and what moves of blocks make of it."""
+        if self._blocks is None or seconds <= 0:
+            return best
+        value, states = self._blocks.improve(best.states, seconds=seconds)
+        return best if value <= best.value else _Answer(value, states, best.bound, self._blocks.name)
 
     def _searched(self, best: _Answer, seconds: float) -> _Answer:
         """The better of a configuration and what toulbar2 makes of it, with the lower bound."""
@@ -204,6 +223,16 @@ class _Auto:
         value, bound = float(found.values[0]), min(best.bound, float(found.bounds[0]))
         better = _Answer(value, found.states[0], bound, search.name)
         return better if value > best.value or value == -np.inf or better.proven else replace(best, bound=bound)
+
+    @cached_property
+    def _blocks(self) -> BlockSearch | None:
+        from thesis_cli.inference.message_passing.block_search import BlockSearch
+
+        try:
+            return BlockSearch(self._graph)
+        except UnsuitableModel as error:
+            self._why.append(f"not block moves: {error}")
+            return None
 
     @cached_property
     def _search(self) -> CostFunctionSearch | None:

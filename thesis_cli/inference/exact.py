@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from thesis_cli.base.children import Attempt, Failed, attempts
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, OutOfTime, UnsuitableModel
@@ -30,6 +30,7 @@ from thesis_cli.models.factor_graph import FactorGraph, Model
 
 if TYPE_CHECKING:
     from thesis_cli.inference.elimination.contraction import Contraction
+    from thesis_cli.inference.zeros.reduction import Reduction
 
     _Solver = GridTransfer | Elimination | SmallElimination | Contraction
 
@@ -61,6 +62,10 @@ promising one gets at most, so that others have the rest."""
 
 UNPROMISING = 1 / 3
 """Share of its time that model counting takes if it is not likely to end."""
+
+ENTRIES_A_SECOND, OUT_OF_REACH = 2.0**30, 2.0**16
+"""Entries of tables that elimination makes in a second, and times by which it may take too long for a tree of
+contractions to be sought, which is seldom 2^13 times as quick."""
 
 
 def exact_log_partition_function(
@@ -122,7 +127,7 @@ class Candidate:
     slices : number of slices.
     run : returns ln Z and the name of the algorithm; None if it does not fit or its time is not known.
     refusal : why it does not fit.
-    work : arguments of an attempt whose time is not known.
+    smaller : the model without what its zeros decide, if the algorithm is for that.
     """
 
     algorithm: str
@@ -133,7 +138,7 @@ class Candidate:
     slices: int
     run: Callable[[], tuple[float, str]] | None = None
     refusal: ModelTooLarge | None = None
-    work: tuple[Any, ...] = ()
+    smaller: Reduction | None = None
 
 
 @dataclass(frozen=True)
@@ -148,6 +153,7 @@ class ExactPlan:
     refusal : what to say if all fail.
     takes : the algorithms in the order in which they start, for all that is known before one runs.
     candidates : the algorithms that were looked at.
+    smaller : the model without what its zeros decide, where it is not quick.
     """
 
     quick: Callable[[], tuple[float, str]] | None
@@ -156,6 +162,7 @@ class ExactPlan:
     refusal: ModelTooLarge = _NONE
     takes: tuple[Candidate, ...] = ()
     candidates: tuple[Candidate, ...] = ()
+    smaller: Reduction | None = None
 
 
 def exact_plan(
@@ -180,7 +187,7 @@ def exact_plan(
     found: list[Candidate] = []
     quick: Candidate | None = None
     try:
-        for candidate in _candidates(graph, memory, max_configurations, jobs):
+        for candidate in _candidates(graph, memory, max_configurations, seconds, jobs):
             found.append(candidate)
             most = QUICK if candidate.algorithm == "enumeration" else INSTANT
             if candidate.run and candidate.seconds <= most and not quick:
@@ -191,10 +198,12 @@ def exact_plan(
         return ExactPlan(lambda: (-math.inf, "arc consistency"))
     if quick:
         return ExactPlan(quick.run, takes=(quick,), candidates=tuple(found))
-    unpredicted = [candidate for candidate in found if candidate.work]
+    unpredicted = [candidate for candidate in found if math.isnan(candidate.seconds)]
     routes = [each for each in found if each.run and each.algorithm not in ("enumeration", SMALL)]
     zeros = bool(unpredicted)
-    work = unpredicted[0].work if zeros else ()
+    smaller = found[-1].smaller
+    assert smaller is not None
+    work = smaller.graph, smaller.constant, memory
     if zeros and not whole and (answer := _sparse_at_once(*work)):
         return ExactPlan(lambda: answer)
     if quick := _within(routes, QUICK):
@@ -221,10 +230,12 @@ def exact_plan(
     takes = [each for each in (best, *unpredicted) if each and each.algorithm in names]
     takes.sort(key=lambda each: names.index(each.algorithm))
     takes += [each for each in found if each.algorithm == "enumeration" and each.run]
-    return ExactPlan(None, tuple(tried), promising, refusal, (*unpredicted[:1], *takes), tuple(found))
+    return ExactPlan(None, tuple(tried), promising, refusal, (*unpredicted[:1], *takes), tuple(found), smaller)
 
 
-def _candidates(graph: FactorGraph, memory: int, max_configurations: int, jobs: int) -> Iterator[Candidate]:
+def _candidates(
+    graph: FactorGraph, memory: int, max_configurations: int, seconds: float, jobs: int
+) -> Iterator[Candidate]:
     """The exact algorithms and what each is predicted to take, in the order in which they are looked at;
     nothing large is allocated.
 
@@ -242,7 +253,8 @@ def _candidates(graph: FactorGraph, memory: int, max_configurations: int, jobs: 
         pass
     except ModelTooLarge as error:
         yield _refused("grid transfer", error)
-    yield _planned(Elimination, graph, memory, jobs)
+    own = _planned(Elimination, graph, memory, jobs)
+    yield own
     yield enumerated(graph, max_configurations)
     from thesis_cli.inference.zeros.leaves import summed
     from thesis_cli.inference.zeros.reduction import reduced
@@ -250,14 +262,27 @@ def _candidates(graph: FactorGraph, memory: int, max_configurations: int, jobs: 
     smaller = reduced(graph)
     leafless, constant = summed(smaller)
     if leafless.size < graph.size:
-        yield replace(_planned(Elimination, leafless, memory, jobs, constant), reduced=True)
+        own = replace(_planned(Elimination, leafless, memory, jobs, constant), reduced=True)
+        yield own
     from thesis_cli.inference.elimination.contraction import Contraction
 
-    yield replace(_planned(Contraction, leafless, memory, jobs, constant), reduced=True)
+    tree = Candidate(Contraction.name, True, math.inf, 0, 0, 1)
+    if own.run or _in_reach(leafless, seconds):
+        tree = _planned(Contraction, leafless, memory, jobs, constant)
+    yield replace(tree, reduced=True, smaller=smaller)
     if smaller.graph.has_zeros:
-        work = smaller.graph, smaller.constant, memory
         for name in ("sparse elimination", "model counting"):
-            yield Candidate(name, True, math.nan, memory, 0, 1, work=work)
+            yield Candidate(name, True, math.nan, memory, 0, 1, smaller=smaller)
+
+
+def _in_reach(graph: FactorGraph, seconds: float) -> bool:
+    """Whether a tree of contractions may be quick enough, judged by an elimination order."""
+    from thesis_cli.inference.elimination.order import best_order
+
+    if seconds == math.inf:
+        return True
+    order = best_order(graph.cardinalities, [factor.scope for factor in graph.factors])
+    return order.bits <= math.log2(seconds * ENTRIES_A_SECOND * OUT_OF_REACH)
 
 
 def _prepared(name: str, solver: _Solver, constant: float = 0.0) -> Candidate:

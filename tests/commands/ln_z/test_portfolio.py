@@ -1,14 +1,25 @@
 """What is said of ln Z where no exact answer is had."""
 
+import itertools
 import logging
 import math
 
+import numpy as np
 import pytest
 
+from thesis_cli.base.children import Attempt
 from thesis_cli.base.errors import ModelTooLarge
-from thesis_cli.commands.ln_z.estimates import LnZAnswer, _text
-from thesis_cli.commands.ln_z.portfolio import Known
+from thesis_cli.commands.ln_z import portfolio
+from thesis_cli.commands.ln_z.estimates import LnZAnswer, LnZOptions, _text
+from thesis_cli.commands.ln_z.portfolio import UNKNOWN, Known, _in_order, _moved, _simple
+from thesis_cli.inference import exact
+from thesis_cli.inference.enumeration import log_partition_function
+from thesis_cli.inference.exact import ExactPlan
+from thesis_cli.inference.sampling.annealing import annealed
+from thesis_cli.inference.zeros.reduction import reduced
+from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.perturbation.estimate import Estimate, fixed_estimate
+from thesis_cli.studies.models.examples import random_3_sat
 
 REFUSAL = ModelTooLarge("too wide")
 
@@ -69,3 +80,75 @@ def test_bounds_alone_are_an_answer_and_nothing_is_none(caplog: pytest.LogCaptur
 def test_an_estimate_without_a_standard_error_is_shown_with_its_interval() -> None:
     (estimate,) = sampled(37.2, math.inf, 7.0, 63.4).estimates
     assert _text(estimate) == "37.20  standard error infinite  95% interval [7.00, 63.40]"
+
+
+def test_an_estimate_outside_the_bounds_says_nothing() -> None:
+    known = Known()
+    known.add("mini-bucket", fixed(9.0, "lower bound", "b").after(fixed(12.0, "upper bound", "a")))
+    known.add("ais", sampled(5.0, math.inf, 4.0, math.inf))
+    found = known.all(REFUSAL)
+    assert [e.value for e in found.estimates] == [12.0, 9.0, 5.0]
+    assert found.meaning == "9 <= ln Z <= 12 for certain"
+
+
+def test_annealing_gives_a_lower_bound_with_a_probability_and_no_upper_bound() -> None:
+    known = Known(hard=True)
+    known.add("ais", sampled(10.0, 0.1, 9.8, 10.2).after(fixed(9.0, "lower bound with probability 95%", "ais")))
+    assert known.all(REFUSAL).meaning.endswith("9 <= ln Z with the confidence of the rows")
+
+
+def test_without_a_configuration_ln_z_may_be_minus_infinity() -> None:
+    known = Known(hard=True)
+    known.add("mini-bucket", fixed(12.0, "upper bound", "a"))
+    assert known.all(REFUSAL).meaning == "ln Z <= 12 for certain" + UNKNOWN
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_simple_bounds_and_configurations_found_hold_on_a_reduced_model(seed: int) -> None:
+    """Zeros are used, then bounds are those of the first model, whatever the size of its constants."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 4, 5)
+    factors = [Factor((0,), np.full(sizes[0], 10.0 ** rng.integers(0, 6)))]
+    for scope in itertools.combinations(range(5), 2):
+        table = rng.normal(size=sizes[list(scope)])
+        table[rng.random(table.shape) < 0.4] = -np.inf
+        table[0, 0] = 0.0
+        factors.append(Factor(scope, table))
+    graph = FactorGraph(sizes, factors)
+    log_z = log_partition_function(graph)
+    smaller = reduced(graph)
+    rows = _moved(_simple(smaller.graph), smaller.constant).estimates
+    found = annealed(smaller.graph, 20, 10, np.random.SeedSequence(seed)).seen
+    rows += _moved(fixed(found, "lower bound", "configurations found"), smaller.constant).estimates
+    assert len(rows) >= 2
+    for e in rows:
+        assert e.low <= log_z if e.kind == "lower bound" else e.high >= log_z
+        assert e.kind == "upper bound" or e.value > log_z - 20
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_an_interval_comes_out_even_if_no_method_ends(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On models of random clauses, beside enumeration."""
+    graph = random_3_sat(14, 30, np.random.default_rng(seed))
+    log_z = log_partition_function(graph)
+    plan = ExactPlan(None, (), promising=False, refusal=REFUSAL, smaller=reduced(graph))
+    monkeypatch.setattr(exact, "exact_plan", lambda *_: plan)
+    monkeypatch.setattr(portfolio, "attempts", lambda *_: ())
+    found = portfolio.portfolio(graph, LnZOptions(samples=1, seed=seed), 1.0, 1)
+    assert "<= ln Z <=" in found.meaning
+    for e in found.estimates:
+        assert e.low <= log_z or e.kind != "lower bound"
+        assert e.high >= log_z or e.kind != "upper bound"
+
+
+def test_on_one_core_counting_that_is_likely_to_end_comes_first_and_others_after_approximations() -> None:
+    def named(name: str) -> Attempt:
+        return Attempt(name, iter, (), 10.0)
+
+    approximate = [named(name) for name in ("ais", "bethe", "importance")]
+    plan = ExactPlan(None, (named("model counting"), named("sparse elimination")), promising=True)
+    order = {alone: _in_order(plan, approximate, 10.0, alone=alone) for alone in (True, False)}
+    assert [a.name for a in order[True]] == ["model counting", "ais", "bethe", "sparse elimination", "importance"]
+    assert [a.name for a in order[False]] == ["model counting", "ais", "sparse elimination", "bethe", "importance"]
+    assert order[True][0].seconds < 10.0
+    assert order[True][3].seconds == 5.0

@@ -226,6 +226,8 @@ def ais(
         source="Neal 2001",
     )
     rows = [estimate, fixed_estimate(low, f"lower bound with probability {percent}", "ais", "Neal 2001")]
+    if not trusted and found.seen > -math.inf:
+        rows.append(fixed_estimate(found.seen, "lower bound", "configurations found", "this project"))
     meaning = f"ln Z >= {low:.6g} with probability {percent}, however badly the chains mix"
     if reverse:
         high = _from_above(graph, options, chains, found.steps, seeds[1])

@@ -45,10 +45,14 @@ class Share(NamedTuple):
     ----------
     turn : order of the start; among approximations, a later one is believed before an earlier one.
     most : largest share of the time limit; the last method takes what is left.
+    alone : whether it gets a share where there is one core.
+    grows : option that becomes larger from one answer of the method to the next.
     """
 
     turn: int
     most: float
+    alone: bool = False
+    grows: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,7 @@ class LnZMethod:
     stream : number of its random stream.
     share : its place in the portfolio of `estimate-z`.
     problems : number of MAP problems that a model takes, where there may be too many for `auto`.
+    encloses : whether the interval of its estimate holds for any number of samples, and so bounds ln Z.
     """
 
     command: CommandName
@@ -77,6 +82,7 @@ class LnZMethod:
     stream: int = 0
     share: Share | None = None
     problems: Callable[[FactorGraph], int] | None = None
+    encloses: bool = False
 
 
 class OwnOption(NamedTuple):
@@ -234,6 +240,7 @@ METHODS: dict[str, LnZMethod] = {
         baselines.ais,
         heeds=("confidence",),
         own={"chains": 100, "temperatures": 1000, "reverse": False},
+        share=Share(7, 0.25, alone=True, grows="temperatures"),
     ),
     "thermodynamic": LnZMethod(
         "estimate-z",
@@ -246,18 +253,35 @@ METHODS: dict[str, LnZMethod] = {
     "max-marginal": LnZMethod(
         "bound", "lower bound", bounds.max_marginal, heeds=("solver", "memory"), problems=bounds.max_marginal_problems
     ),
-    "unary": LnZMethod("bound", "upper bound", bounds.unary, heeds=(*_NOISE, "confidence_method"), share=Share(6, 0.1)),
+    "unary": LnZMethod(
+        "bound",
+        "upper bound",
+        bounds.unary,
+        heeds=(*_NOISE, "confidence_method"),
+        share=Share(6, 0.1, grows="samples"),
+    ),
     "average": LnZMethod(
-        "bound", "lower bound", bounds.average, heeds=(*_NOISE, "confidence_method"), stream=1, share=Share(5, 0.1)
+        "bound",
+        "lower bound",
+        bounds.average,
+        heeds=(*_NOISE, "confidence_method"),
+        stream=1,
+        share=Share(5, 0.1, grows="samples"),
     ),
     "subset": LnZMethod(
         "bound", "upper bound", bounds.subset, heeds=(*_NOISE, "confidence_method"), own={"subset": None}, stream=2
     ),
     "clamp": LnZMethod("bound", "upper bound", bounds.clamped, heeds=_NOISE, own={"clamp": None}),
-    "bethe": LnZMethod("bound", "approximation", bounds.bethe, share=Share(1, 0.1)),
-    "mini-bucket": LnZMethod("bound", "both bounds", bounds.mini_bucket, heeds=_SIZED, share=Share(2, 0.2)),
+    "bethe": LnZMethod("bound", "approximation", bounds.bethe, share=Share(2, 0.1, alone=True)),
+    "mini-bucket": LnZMethod("bound", "both bounds", bounds.mini_bucket, heeds=_SIZED, share=Share(1, 0.2, alone=True)),
     "importance": LnZMethod(
-        "bound", "Z unbiased", bounds.importance, heeds=("confidence", *_SIZED), stream=3, share=Share(7, 1.0)
+        "bound",
+        "Z unbiased",
+        bounds.importance,
+        heeds=("confidence", *_SIZED),
+        stream=3,
+        share=Share(8, 1.0, alone=True),
+        encloses=True,
     ),
     "junction-graph": LnZMethod("bound", "approximation", bounds.junction_graph, heeds=_SIZED, share=Share(4, 0.15)),
 }

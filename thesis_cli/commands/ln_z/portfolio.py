@@ -10,11 +10,12 @@ import logging
 import math
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from thesis_cli.base.children import Attempt, Failed, attempts
-from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
+from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.base.progress import Progress, silent
 from thesis_cli.commands.ln_z.estimates import LnZAnswer, LnZOptions
 from thesis_cli.commands.ln_z.methods import METHODS, answer
@@ -26,18 +27,34 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("thesis_cli")
 
-SHARES = {
-    name: row.share.most
-    for name, row in sorted(METHODS.items(), key=lambda item: item[1].share or (0, 0.0))
-    if row.share is not None
-}
-"""Approximations in the order of their start, and the largest share of the time of each."""
+SHARES = {name: row.share for name, row in sorted(METHODS.items(), key=lambda item: item[1].share or (0,)) if row.share}
+"""Approximations in the order of their start."""
 
-LEAST = 5.0
-"""Seconds that each may take even if its share is less."""
+LEAST, LEAST_ALONE = 5.0, 1.5
+"""Seconds that each may take even if its share is less, and on one core."""
 
-FIRST_SAMPLES = 10
-"""Perturbations of the first bounds by MAP calls; each later bound has four times as many."""
+GLANCE, CHAINS, TEMPERATURES = 2 * 10**7, 100, 200
+"""Annealing before all else where there are zeros: most moves times tables of a variable, which take a second,
+most chains, and temperatures."""
+
+FIRST, FIRST_GROWTH = {"samples": 10, "temperatures": 2 * TEMPERATURES, "": 0}, 4.0
+"""Samples or temperatures of a method's first answer, which also loads code, and times as many for the second one."""
+
+GROWTH, ENOUGH, SPENT = 16.0, 1.5, 0.8
+"""How many times as many each later one has at most and at least, and the share of the time left that it is
+predicted to take at most."""
+
+FALLBACK = "mini-bucket"
+"""The method in whose place simple bounds stand until it has answered."""
+
+ROUNDING = 2.0**-45
+"""Relative error allowed for in sums of some numbers."""
+
+SEEKER = "ais"
+"""The method that comes first on one core where zeros hide the possible configurations."""
+
+UNKNOWN = "; no possible configuration was found, nor a proof that there is none, so that ln Z may be -inf"
+"""The end of `meaning` where a model has zeros and no lower bound."""
 
 TRUSTED = 1.0
 """Standard error of ln Z, in nats, up to which an estimate by sampling is believed."""
@@ -59,7 +76,7 @@ def portfolio(
     NoConfiguration : no configuration is possible.
     ModelTooLarge : nothing was found in time.
     """
-    from thesis_cli.inference.exact import exact_plan
+    from thesis_cli.inference.exact import FIRST_SHARE, exact_plan
 
     end = time.monotonic() + seconds
     plan = exact_plan(graph, options.memory, max_configurations, seconds, options.jobs)
@@ -67,13 +84,27 @@ def portfolio(
         return _exact(*plan.quick())
     seconds = max(LEAST, end - time.monotonic())
     logger.info("no exact ln Z at once: %s; all methods have %.0f s", plan.refusal.problem, seconds)
+    graph, constant = (plan.smaller.graph, plan.smaller.constant) if plan.smaller else (graph, 0.0)
+    alone = options.jobs == 1
+    least = min(LEAST_ALONE if alone else LEAST, seconds)
+    shared = seconds * (1 - FIRST_SHARE if alone and plan.promising else 1)
     approximate = [
-        Attempt(name, _approximate, (name, graph, options), max(share * seconds, min(LEAST, seconds)))
+        Attempt(name, _approximate, (name, graph, constant, options), max(share.most * shared, least))
         for name, share in SHARES.items()
+        if share.alone or not alone
     ]
-    known = Known()
+    if alone and graph.has_zeros:
+        approximate.sort(key=lambda attempt: attempt.name != SEEKER)
+    known = Known(hard=graph.has_zeros)
+    known.add(FALLBACK, _moved(_simple(graph), constant))
+    uses = sum(len(factor.scope) for factor in graph.factors)
+    chains = min(CHAINS, GLANCE // (TEMPERATURES * max(1, uses)))
+    if graph.has_zeros and chains > 1:
+        own = {"chains": chains, "temperatures": TEMPERATURES}
+        with suppress(InputError):  # a log-potential that is too large
+            known.add(SEEKER, _moved(answer(SEEKER, graph, replace(options, jobs=1), own=own), constant))
     with progress(math.ceil(seconds), "s") as tick:
-        asked = _in_order(plan, approximate, seconds)
+        asked = _in_order(plan, approximate, seconds, alone=alone)
         for attempt, found in attempts(asked, seconds, options.jobs, tick):
             if isinstance(found, Failed):
                 if isinstance(found.error, NoConfiguration):
@@ -81,7 +112,7 @@ def portfolio(
                 logger.debug("%s: %s", attempt.name, found.error)
             elif not isinstance(found, LnZAnswer):
                 return _exact(*found)
-            elif found.estimates[0].kind == "exact":
+            elif found.estimates and found.estimates[0].kind == "exact":
                 return LnZAnswer(found.estimates)
             else:
                 known.add(attempt.name, found)
@@ -96,38 +127,81 @@ def _exact(log_z: float, method: str) -> LnZAnswer:
     return LnZAnswer((exact_estimate(log_z, "lnZ", method),))
 
 
-def _in_order(plan: ExactPlan, approximate: Sequence[Attempt], seconds: float) -> list[Attempt]:
-    """A promising exact algorithm, which leaves some time to the others; one approximation, the other
-    exact algorithms, and the other approximations.
+def _in_order(plan: ExactPlan, approximate: Sequence[Attempt], seconds: float, *, alone: bool) -> list[Attempt]:
+    """A promising exact algorithm, which leaves some time to the others; the first approximation, the other exact
+    algorithms, and the other approximations. On one core the other exact algorithms wait for all approximations
+    but the last, which takes what is left, and have half of their time.
     """
     from thesis_cli.inference.exact import FIRST_SHARE
 
     exact = list(plan.attempts)
     first = [replace(a, seconds=min(a.seconds, FIRST_SHARE * seconds)) for a in exact[: int(plan.promising)]]
-    return [*first, *approximate[:1], *exact[len(first) :], *approximate[1:]]
+    rest = exact[len(first) :]
+    if not alone:
+        return [*first, *approximate[:1], *rest, *approximate[1:]]
+    rest = [replace(a, seconds=a.seconds / 2) for a in rest]
+    return [*first, *approximate[:-1], *rest, *approximate[-1:]]
 
 
-def _approximate(deadline: float, name: str, graph: FactorGraph, options: LnZOptions) -> Iterator[LnZAnswer]:
-    """Answers of one method: by more and more perturbations, if it takes any."""
+def _approximate(
+    deadline: float, name: str, graph: FactorGraph, constant: float, options: LnZOptions
+) -> Iterator[LnZAnswer]:
+    """Answers of one method: by more and more samples or temperatures, if it takes any."""
     from thesis_cli.inference.choose import map_solver
 
-    options = replace(options, jobs=1, deadline=deadline)
-    if "samples" not in METHODS[name].heeds:
-        yield answer(name, graph, options)
-        return
-    if METHODS[name].guarantee == "upper bound":  # only by exact maxima
+    share = METHODS[name].share
+    options, grows = replace(options, jobs=1, deadline=deadline), share.grows if share else ""
+    if grows == "samples" and METHODS[name].guarantee == "upper bound":  # only by exact maxima
         map_solver(graph, memory=options.memory, exact=True)
-    samples, took = FIRST_SAMPLES, 0.0
-    while time.monotonic() + 4 * took < deadline:
+    count, growth = FIRST[grows], GROWTH
+    while growth >= ENOUGH:
         began = time.monotonic()
-        yield answer(name, graph, replace(options, samples=samples))
-        samples, took = 4 * samples, time.monotonic() - began
+        given = replace(options, samples=count) if grows == "samples" else options
+        yield _moved(answer(name, graph, given, own={grows: count}), constant)
+        if not grows:
+            return
+        now = time.monotonic()
+        growth = FIRST_GROWTH if count == FIRST[grows] else min(GROWTH, SPENT * (deadline - now) / (now - began))
+        count = int(growth * count)
+
+
+def _simple(graph: FactorGraph) -> LnZAnswer:
+    """Bounds that need no time: the largest entries times the number of configurations, and one configuration."""
+    import numpy as np
+
+    from thesis_cli.perturbation.estimate import fixed_estimate
+
+    tops = [float(factor.table.max()) for factor in graph.factors]
+    sizes = [math.log(k) for k in graph.cardinalities]
+    upper = math.fsum(tops + sizes)
+    slack = ROUNDING * (1 + math.fsum(map(abs, tops)) + math.fsum(sizes))
+    rows = [fixed_estimate(upper + slack, "upper bound", "largest entries", "this project")]
+    one = np.zeros((1, len(graph.cardinalities)), np.int64)
+    if (lower := float(graph.log_potential(one)[0])) > -math.inf:
+        entries = [abs(float(factor.table.flat[0])) for factor in graph.factors]
+        slack = ROUNDING * len(entries) * math.fsum(entries)
+        rows.append(fixed_estimate(lower - slack, "lower bound", "one configuration", "this project"))
+    return LnZAnswer(tuple(rows))
+
+
+def _moved(found: LnZAnswer, constant: float) -> LnZAnswer:
+    """Finite estimates of ln Z of a smaller model as those of the model; what bounds it leaves room for rounding."""
+    rows = []
+    for e in found.estimates:
+        slack = ROUNDING * (abs(constant) + abs(e.value))
+        room = -slack if "lower bound" in e.kind else slack if "upper bound" in e.kind else 0.0
+        ends = (room, room) if e.confidence == 1 else (-slack, slack)
+        if math.isfinite(e.value):
+            low, high = e.low + constant + ends[0], e.high + constant + ends[1]
+            rows.append(replace(e, value=e.value + constant + room, low=low, high=high))
+    return replace(found, estimates=tuple(rows))
 
 
 class Known:
-    """Answers of the methods so far."""
+    """Answers of the methods so far; `hard` says whether the model has zeros."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, hard: bool = False) -> None:
+        self._hard = hard
         self._found: dict[str, LnZAnswer] = {}
         self._width = math.inf
 
@@ -155,17 +229,19 @@ class Known:
         upper = sorted((e for name, e in rows if side_of(name, e) == "upper"), key=lambda e: e.high)
         lower = sorted((e for name, e in rows if side_of(name, e) == "lower"), key=lambda e: -e.low)
         best = [e for _, e in inner]
-        found = (*best[:1], *upper[:1], *lower[:1], *best[1:], *upper[1:], *lower[1:])
+        first = int(bool(best) and low.value <= best[0].value <= high.value)
+        found = (*best[:first], *upper[:1], *lower[:1], *best[first:], *upper[1:], *lower[1:])
         calls = sum(one.map_calls for one in self._found.values())
-        return LnZAnswer(found, calls, _meaning(inner[0][1] if inner else None, low, high))
+        meaning = _meaning(best[0] if first else None, low, high)
+        return LnZAnswer(found, calls, meaning + UNKNOWN * (self._hard and low.value == -math.inf))
 
     def _ends(self) -> tuple[_End, _End]:
         """The tightest bounds from below and from above; infinite if there is none."""
         low, high = _End(-math.inf), _End(math.inf)
         for name, found in self._found.items():
             for e in found.estimates:
-                side, sure = side_of(name, e), e.confidence == 1
-                sampled = side == "neither" and not sure
+                side, sure = side_of(name, e), e.confidence == 1 and "probability" not in e.kind
+                sampled = side == "neither" and METHODS[name].encloses
                 if (side == "upper" or sampled) and e.high < high.value:
                     high = _End(e.high, sure)
                 if (side == "lower" or sampled) and e.low > low.value:

@@ -22,6 +22,7 @@ EFFECTIVE = 10
 """Effective chains below which the standard error means nothing."""
 PILOT = 20
 """Chains that show where the temperatures must be close."""
+UNIT = 2.0**-52
 LEAST_SHARE = 0.1
 """Least density of the temperatures, as a share of their mean density."""
 STREAMS = 32
@@ -36,10 +37,13 @@ class Annealed:
     ----------
     logs : ln of the weights, whose exponentials have the expectation Z; shape (chains,).
     steps : inverse temperatures from 0 to 1, ascending.
+    seen : ln of the sum over the different configurations in which chains ended, less its rounding, and so a
+        lower bound on ln Z; -inf if none is possible.
     """
 
     logs: Floats
     steps: Floats
+    seen: float = -math.inf
 
     @property
     def value(self) -> float:
@@ -141,6 +145,7 @@ def annealed(
     ModelTooLarge, NoConfiguration : as for `GibbsPath`.
     """
     path, steps, main = _prepared(graph, chains, temperatures, seed)
+    ends: list[Ints] = []
 
     def work(count: int, rng: np.random.Generator, tick: Tick) -> Floats:
         state = path.start(rng, count)
@@ -150,10 +155,22 @@ def annealed(
             if b < 1:
                 path.sweep(state, b, rng)
             tick(count)
-        logs[~path.possible(state)] = -math.inf
+        possible = path.possible(state)
+        logs[~possible] = -math.inf
+        ends.append(state.states[possible])
         return logs
 
-    return Annealed(np.concatenate(_over_chains(work, chains, main, jobs, progress)), steps)
+    logs = np.concatenate(_over_chains(work, chains, main, jobs, progress))
+    return Annealed(logs, steps, _seen(graph, np.concatenate(ends)))
+
+
+def _seen(graph: FactorGraph, states: Ints) -> float:
+    """ln of the sum over different configurations, less its rounding; shape (any, n)."""
+    if not len(states):
+        return -math.inf
+    sizes = [float(np.abs(f.table[np.isfinite(f.table)]).max(initial=0.0)) for f in graph.factors]
+    found = graph.log_potential(np.unique(states, axis=0))
+    return float(log_sum_exp(found)) - UNIT * ((len(sizes) + 1) * sum(sizes) + 8 * (found.size - 1))
 
 
 def reversely_annealed(graph: FactorGraph, states: Ints, steps: Floats, rng: np.random.Generator) -> Annealed:
