@@ -32,7 +32,7 @@ ELIMINATION_STEP, ELIMINATION_ENTRY = 1.5e-5, 3e-9
 SLOW = 1.0
 """Predicted seconds of an exact solver for one MAP problem from which a search is tried as well."""
 
-HOPELESS = 1e6
+HOPELESS = 1e4
 """Predicted seconds of elimination from which no tree is sought."""
 
 TRIAL, EXACT, APPROXIMATE = 500, 5000, 100

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from thesis_cli.inference.cost import Cost
+from thesis_cli.inference.cost import SECONDS_A_BYTE, Cost
 from thesis_cli.inference.elimination.order import Clique, best_order
 from thesis_cli.inference.elimination.tree import Task, Tree
 
@@ -46,9 +46,6 @@ LIBRARY = 2**16
 
 HOPELESS = 3600.0
 """Predicted seconds beyond which slices are not looked for."""
-
-SECONDS_A_BYTE = 5e-10
-"""Time to touch a byte of memory first."""
 
 AT_ONCE = 3
 """Powers of two by which the memory is too small, for each variable that is held before a tree is judged again."""

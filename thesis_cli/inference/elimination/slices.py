@@ -11,12 +11,12 @@ import numpy as np
 
 from thesis_cli.base.errors import ModelTooLarge
 from thesis_cli.base.memory import bytes_text
-from thesis_cli.inference.cost import Cost
+from thesis_cli.inference.cost import SECONDS_A_BYTE, Cost
 from thesis_cli.inference.elimination.order import Clique, best_order, cliques_of
 from thesis_cli.inference.elimination.plan import BLOCK, Plan, make_plan, places
 
-SECONDS_A_STEP, SECONDS_AN_ENTRY, SECONDS_A_BYTE = 1e-5, 9e-10, 4e-10
-"""Time that a step takes, an entry of its table, and a byte of memory when it is touched first."""
+SECONDS_A_STEP, SECONDS_AN_ENTRY = 1e-5, 9e-10
+"""Time that a step takes, and an entry of its table."""
 
 SECONDS_OF_A_RUN, SECONDS_GATHERED = 1.3e-10, 4.3e-10
 """Time for each entry and each input of its step, where a block reads a run of it, and elsewhere.
@@ -73,7 +73,7 @@ def prepared(cardinalities: Sequence[int], scopes: Sequence[Clique], memory: int
     ordering = best_order(cardinalities, scopes, largest=math.log2(max(memory, 1)) - 4)
     width = ordering.width
     if ordering.bits > PLANNABLE:
-        entries = 2 ** min(math.ceil(ordering.bits), 1000)
+        entries = 2 ** min(math.ceil(ordering.bits + 4) - 4, 1000)
         raise too_large(Cost(SECONDS_AN_ENTRY * entries, 16 * entries), width, memory)
     named = sorted({i for scope in scopes for i in scope})
     inside = set(named)
