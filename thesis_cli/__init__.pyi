@@ -350,6 +350,7 @@ def dp_audit(
     delta: float = ...,
     runs: int = ...,
     command_runs: int = ...,
+    stage_runs: int = ...,
     seconds: float | None = ...,
     confidence: float = ...,
     progress: bool = ...,

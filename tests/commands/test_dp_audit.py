@@ -15,7 +15,7 @@ from thesis_cli.privacy.release.record import Release
 
 @pytest.fixture
 def audit(cli):
-    return lambda *arguments: cli("dp-audit", "--command-runs", 0, *arguments)
+    return lambda *arguments: cli("dp-audit", "--command-runs", 0, "--stage-runs", 0, *arguments)
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_python_gives_the_same_rows(audit, planted):
     results = []
     for call in (
         lambda: json.loads(audit("--runs", 44, "--json", "--quiet").out),
-        lambda: thesis_cli.dp_audit(runs=44, command_runs=0),
+        lambda: thesis_cli.dp_audit(runs=44, command_runs=0, stage_runs=0),
     ):
         planted(1.0)
         results.append(call())
@@ -84,14 +84,15 @@ def test_the_command_is_audited_from_a_file(cli, planted, monkeypatch):
 
     monkeypatch.setattr(release, "synthetic", one_row)
     planted(1.0)
-    result = cli("dp-audit", "--runs", 40, "--command-runs", 40, "--json", "--quiet", "--confidence", 1 - 1e-7)
+    runs = "--runs", 40, "--command-runs", 40, "--stage-runs", 0
+    result = cli("dp-audit", *runs, "--json", "--quiet", "--confidence", 1 - 1e-7)
     found = json.loads(result.out)["audits"]
     assert [(audit["entry"], audit["verdict"]) for audit in found] == [
         ("record", "not contradicted"),
         ("dp-release", "not contradicted"),
     ]
     planted(0.0)
-    result = cli("dp-audit", "--runs", 40, "--command-runs", 40)
+    result = cli("dp-audit", "--runs", 40, "--command-runs", 40, "--stage-runs", 0)
     assert result.status == 1
     assert result.out.count("values of the noise occur again") == 2
 

@@ -20,6 +20,7 @@ from thesis_cli.privacy.release.methods import AUDITED, METHODS, AuditChoice
 if TYPE_CHECKING:
     from thesis_cli.privacy.audit.pairs import Table
     from thesis_cli.privacy.audit.runs import AuditReport, EntryPoint
+    from thesis_cli.privacy.audit.stages import StageReport
     from thesis_cli.privacy.mechanisms.mechanism import Budget, NoiseName
     from thesis_cli.privacy.release.plan import ReleasePlan
     from thesis_cli.privacy.release.record import Record
@@ -65,6 +66,13 @@ class AuditRequest(Request):
     command_runs: int = option(
         100, "Further releases of each method by dp-release itself, from a CSV file; 0 for none.", least=0
     )
+    stage_runs: int = option(
+        100,
+        "Releases of each kind of which the noise of every vector is measured: copula with columns of all types, of"
+        " rows, persons and a secret number of rows, and with --method all dp-measure; 0 for none.",
+        least=0,
+        methods=("all", "copula"),
+    )
     seconds: float | None = option(None, "Time of the whole audit, after which fewer releases are made.", above=0)
     confidence: float = option(
         0.999,
@@ -76,6 +84,8 @@ class AuditRequest(Request):
     def check(self) -> None:
         if 0 < self.command_runs < LEAST:
             raise InputError(f"--command-runs is {self.command_runs}", f"it must be 0, or at least {LEAST}")
+        if self.stage_runs == 1:
+            raise InputError("--stage-runs is 1", "it must be 0, or at least 2")
         check_methods(self, self.method)
 
 
@@ -86,9 +96,11 @@ class AuditResult(Result):
     Attributes
     ----------
     reports : an audit of each method, and of each by the command.
+    stages : audits of all noisy vectors of a kind of release.
     """
 
     reports: Sequence[AuditReport]
+    stages: Sequence[StageReport] = ()
 
     @property
     def verdict(self) -> Literal["not contradicted", "contradicted"]:
@@ -98,7 +110,8 @@ class AuditResult(Result):
     @property
     def status(self) -> int:
         """1 if the releases contradict a claim."""
-        return int(any(report.contradictions for report in self.reports))
+        wrong = any(report.contradictions for report in self.reports)
+        return int(wrong or any(stage.contradictions for stage in self.stages))
 
     @presentation
     def lines(self) -> list[tuple[str, str]]:
@@ -116,23 +129,30 @@ class AuditResult(Result):
                 if report.fault is not None:
                     fault = f"these runs would contradict {report.fault:.2f} times this noise"
                 lines.append(("", fault))
+        for stage in self.stages:
+            proven = f"rho >= {max(0.0, stage.proven):.4g} of {stage.rho:.4g} claimed ({stage.share:.0%} of the noise)"
+            lines.append((stage.name, f"{stage.verdict}: {proven}, {stage.runs:,} runs"))
+            lines += [("", contradiction) for contradiction in stage.contradictions]
         return [*lines, ("bounds", f"each at confidence {self.settings['confidence']:g}")]
 
     @presentation
     def facts(self) -> Mapping[str, Any]:
         """The verdict, and all that was measured."""
-        return {"verdict": self.verdict, "audits": [report.summary() for report in self.reports]}
+        audits = [report.summary() for report in self.reports]
+        return {"verdict": self.verdict, "audits": audits, "stages": [stage.summary() for stage in self.stages]}
 
 
 def run(request: AuditRequest, progress: Progress) -> AuditResult:
     """Audit each method, by its entry point in the library and by the command."""
     from thesis_cli.privacy.audit.runs import audit
     from thesis_cli.privacy.audit.scores import subject
+    from thesis_cli.privacy.audit.stages import CASES, stage_audit
 
     chosen = [(method, noise) for method, noise in NOISY if request.method in ("all", method)]
     parts = len(chosen) * (2 if request.command_runs else 1)
     seconds = None if request.seconds is None else request.seconds / parts
-    reports = []
+    reports, stages = [], []
+    kinds = [kind for name, kind in CASES.items() if request.method in ("all", name.split(",")[0])]
     with progress(len(chosen) * (request.runs + request.command_runs), "releases") as tick, TemporaryDirectory() as to:
         for method, noise in chosen:
             found = subject(method, noise or "gaussian", _budget(request, noise), request.runs // 2, request.confidence)
@@ -142,11 +162,14 @@ def run(request: AuditRequest, progress: Progress) -> AuditResult:
                 drawn = found.anew(replace(found.pair.plan, public=None))  # the command draws its points
                 entry = _by_command(Path(to, "table.csv"))
                 reports.append(audit(drawn, request.command_runs, entry, "dp-release", **options))
+        for kind in kinds if request.stage_runs else ():
+            stages.append(stage_audit(kind(_budget(request, "gaussian")), request.stage_runs, request.confidence))
     return AuditResult(
         columns=Columns([_flat(report.summary()) for report in reports]),
         request=request,
         settings=settings_of(request),
         reports=reports,
+        stages=stages,
     )
 
 

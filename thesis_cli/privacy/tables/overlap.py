@@ -111,8 +111,7 @@ def _rare(p: npt.NDArray[Any], d: npt.NDArray[Any]) -> float:
         return 0.0
     pairs, cross = int((p + d == 2).sum()), int(((p == 1) & (d == 1)).sum())
     once, twice = int(((p > 0) & (d == 1)).sum()), int((d == 2).sum())
-    tails = [1.0]
-    tails += [float(bdtrc(cross - 1, pairs, 2 * m * n / ((m + n) * (m + n - 1))))] if cross else []
+    tails = [float(bdtrc(cross - 1, pairs, 2 * m * n / ((m + n) * (m + n - 1))))] if cross else [1.0]
     tails += [float(bdtrc(once - 1, once + twice, 2 * m / (2 * m + n)))] if once else []
     return float(-ndtri(max(1e-300, min(tails))))
 
@@ -141,7 +140,7 @@ def _hashed(rows: Rows, steps: int | None) -> Prints:
     columns = [*reals.view(np.uint64).T, *np.asarray(rows.codes, np.int64).view(np.uint64).T]
     with np.errstate(over="ignore"):
         each = [_mixed(x + np.uint64(0x9E3779B97F4A7C15 * place % 2**64)) for place, x in enumerate(columns, 1)]
-        total: Prints = np.asarray(np.sum(each, axis=0, dtype=np.uint64))
+        total = np.asarray(np.stack(each).sum(0, dtype=np.uint64))
         return np.stack([_mixed(total), *(_mixed(total - x) for x in each)])
 
 

@@ -1,0 +1,152 @@
+"""Power of the audit of stages: how often it contradicts each planted fault.
+
+    python benchmarks/audit_faults.py [AUDITS] [RUNS]
+
+Faults are planted in this process alone, by `planted`; the audit is that of `dp-audit` with its default
+budget and confidence.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from thesis_cli.privacy.audit.stages import CASES, stage_audit
+from thesis_cli.privacy.copula.copula import CopulaStages
+from thesis_cli.privacy.copula.vectors import ColumnStage, PairStage
+from thesis_cli.privacy.measure.parts import Cells
+from thesis_cli.privacy.mechanisms import mechanism, stages
+from thesis_cli.privacy.mechanisms.mechanism import Budget
+from thesis_cli.privacy.mechanisms.stages import CountStage, OpenDPStages
+
+BUDGET, CONFIDENCE = Budget(20.0, 1e-6), 0.999
+RELEASES, PERSONS, SECRET = "copula, all types", "copula, persons", "copula, secret N"
+
+
+def _less_noise(factor: float) -> list[Any]:
+    add, draw = OpenDPStages.add, mechanism._OpenDPNoise._draw
+    return [
+        patch.object(OpenDPStages, "add", lambda self, v, *rest: v + factor * (add(self, v, *rest) - v)),
+        patch.object(mechanism._OpenDPNoise, "_draw", lambda self, v, found: v + factor * (draw(self, v, found) - v)),
+    ]
+
+
+def _raw_plan() -> list[Any]:
+    """The second stage is planned from the first one without noise."""
+    raw: list[Any] = []
+    mean, stage = ColumnStage.mean, CopulaStages.stage
+
+    def seen(self: ColumnStage, *rest: Any) -> Any:
+        raw[:] = [mean(self, *rest)]
+        return raw[0]
+
+    def planned(self: CopulaStages, vectors: Any) -> Any:
+        return stage(self, [*raw, *vectors[1:]] if vectors else vectors)
+
+    return [patch.object(ColumnStage, "mean", seen), patch.object(CopulaStages, "stage", planned)]
+
+
+def _halved(kind: type, chosen: Callable[[Any], bool]) -> list[Any]:
+    """The sensitivity of a stage is halved if a column is of one type."""
+    right = kind.l2_sensitivity
+
+    def wrong(self: Any, rows: int) -> float:
+        return float(right(self, rows) * (0.5 if any(map(chosen, self.cells)) else 1))
+
+    return [patch.object(kind, "l2_sensitivity", wrong)]
+
+
+def _doubled(chosen: Callable[[Any], bool]) -> list[Any]:
+    """The counts of columns of one type are doubled in the first stage."""
+    mean = ColumnStage.mean
+
+    def wrong(self: ColumnStage, *rest: Any) -> Any:
+        parts = [np.full(int(groups.max()) + 1, 1 + chosen(self.cells[i])) for i, groups, _ in self.histograms]
+        return mean(self, *rest) * np.concatenate(parts)
+
+    return [patch.object(ColumnStage, "mean", wrong)]
+
+
+def _times(kind: type, name: str, factor: float) -> list[Any]:
+    right = getattr(kind, name)
+    return [patch.object(kind, name, lambda self, *rest: right(self, *rest) * factor)]
+
+
+TYPES: dict[str, Callable[[Any], bool]] = {
+    "whole numbers": lambda cells: bool(cells.whole and 2 < cells.line <= 256),
+    "real numbers": lambda cells: bool(cells.line and not cells.whole),
+    "missing numbers": lambda cells: bool(cells.gap),
+    "categories": lambda cells: not cells.line and cells.count < 40,
+    "long categories": lambda cells: not cells.line and cells.count >= 40,
+    "dates": lambda cells: bool(cells.whole and cells.line > 1000),
+}
+"""Columns of a type, by their cells."""
+
+FAULTS: dict[str, tuple[tuple[str, ...], Callable[[], list[Any]]]] = {
+    "none": ((RELEASES, PERSONS, SECRET, "dp-measure", "dp-measure, persons"), list),
+    "noise times 0.9": ((RELEASES,), lambda: _less_noise(0.9)),
+    "noise times 0.9 ": (("dp-measure",), lambda: _less_noise(0.9)),
+    "noise times 0.97": ((RELEASES,), lambda: _less_noise(0.97)),
+    "second stage planned from the first without noise": ((RELEASES,), _raw_plan),
+    **{
+        f"sensitivity of the first stage halved for {name}": (
+            (RELEASES,),
+            lambda chosen=chosen: _halved(ColumnStage, chosen),
+        )
+        for name, chosen in TYPES.items()
+    },
+    **{
+        f"counts doubled for {name}": ((RELEASES,), lambda chosen=chosen: _doubled(chosen))
+        for name, chosen in TYPES.items()
+    },
+    **{
+        f"sensitivity of the second stage over {factor}": (
+            (RELEASES,),
+            lambda factor=factor: _times(PairStage, "l2_sensitivity", 1 / factor),
+        )
+        for factor in (1.2, 1.5)
+    },
+    "sensitivity of persons without the bound": (
+        (PERSONS,),
+        lambda: [patch.object(stages, "_factor", lambda unit: 1.0)],
+    ),
+    "sensitivity of the number of rows over 20": ((SECRET,), lambda: _times(CountStage, "l2_sensitivity", 0.05)),
+    "sensitivity of counts halved": (("dp-measure",), lambda: _times(Cells, "sensitivity", 0.5)),
+}
+"""Kinds of releases to audit, and patches, by fault."""
+
+
+@contextmanager
+def planted(fault: str) -> Iterator[None]:
+    """The program with one fault, while the body runs."""
+    with ExitStack() as stack:
+        for one in FAULTS[fault][1]():
+            stack.enter_context(one)
+        yield
+
+
+def found(fault: str, name: str, runs: int) -> list[str]:
+    """Contradictions of a search and an audit, under a fault."""
+    with planted(fault):
+        return stage_audit(CASES[name](BUDGET), runs, CONFIDENCE).contradictions
+
+
+def main(audits: int, runs: int) -> None:
+    """Print the table of faults."""
+    print("| fault | release | contradicted |\n| --- | --- | --- |")
+    for fault, (names, _) in FAULTS.items():
+        for name in names:
+            start = time.process_time()
+            count = sum(bool(found(fault, name, runs * (1 if "copula" in name else 10))) for _ in range(audits))
+            print(f"| {fault.strip()} | {name} | {count} of {audits} |", flush=True)
+            print(f"  {(time.process_time() - start) / audits:.1f} s an audit", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main(*map(int, (sys.argv[1:] or ["10", "100"])))
