@@ -260,7 +260,7 @@ def dp_release(
     delimiter: str | None = ...,
     init_schema: str | Path | None = ...,
     method: Literal['auto', 'copula', 'features', 'marginals', 'subspace', 'exponential'] = ...,
-    favour: Literal['balance', 'marginals', 'correlations', 'rows'] = ...,
+    favour: Literal['relations', 'balance', 'marginals', 'correlations', 'rows'] = ...,
     algorithm: Literal['mst', 'aim'] = ...,
     noise: Literal['gaussian', 'laplace'] = ...,
     size: int | None = ...,
