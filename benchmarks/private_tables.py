@@ -29,7 +29,6 @@ from thesis_cli.studies.privacy.utility import Judge
 
 ROOT = Path(__file__).parents[1]
 KEY = ["table", "method", "epsilon", "draw"]
-SHOWN = ["one_way", "two_way", "three_way", "boosting", "seconds"]
 LARGEST = 200_000
 """Cells of the largest table of a column and its parents."""
 
@@ -148,6 +147,20 @@ def released(name, method, epsilon, draw):
     return copula(found, Budget(epsilon, DELTA), (len(found.private),), rng, favour)[0]
 
 
+def markdown(found):
+    """Lines of a table of means, with the standard error of the AUC over the draws."""
+    yield "| epsilon | table | method | draws | one-way | two-way | three-way | AUC | seconds |"
+    yield "| --- " * 9 + "|"
+    for epsilon, name in itertools.product(sorted(found.epsilon.unique()), found.table.unique()):
+        own = found[(found.epsilon == epsilon) & (found.table == name)]
+        for method, scores in own.groupby("method", sort=False):
+            marginals = [f"{scores[way].mean():.3f}" for way in ("one_way", "two_way", "three_way")]
+            error = scores.boosting.std() / np.sqrt(len(scores)) if len(scores) > 1 else np.nan
+            curve, seconds = f"{scores.boosting.mean():.3f} ± {error:.3f}", f"{scores.seconds.mean():.1f}"
+            cells = [f"{epsilon:g}", name, method, str(len(scores)), *marginals, curve, seconds]
+            yield f"| {' | '.join(cells)} |"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     names = [*SOURCES, *STATED]
@@ -173,8 +186,7 @@ def main():
         append(out, [dict(zip(KEY, (name, method, epsilon, draw), strict=True)) | scores])
         print(f"{name}, {method}, epsilon {epsilon:g}, draw {draw}: {seconds:.0f} s", file=sys.stderr)
     found = pd.read_csv(out)
-    found = found[found.table.isin(options.tables)]
-    print(found.groupby(["table", "epsilon", "method"], sort=False)[SHOWN].mean().round(4).to_string())
+    print("\n".join(markdown(found[found.table.isin(options.tables)])))
 
 
 if __name__ == "__main__":

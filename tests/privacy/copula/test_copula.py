@@ -371,3 +371,20 @@ def test_tables_reach_a_release_through_noisy_vectors_alone(schema):
         found.append((stages, made.reals.tobytes(), made.codes.tobytes()))
     assert len(found[0][0]) == plan.stages
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("constant", [0, 1, 2])
+def test_a_column_of_one_value_leaves_its_stage_to_the_pairs(constant):
+    schema = Schema((Category("code", tuple("abcdefghijklmnopqrstuvwxyz")), Boolean("high"), Boolean("coin")))
+    rng = np.random.default_rng(23)
+    codes = rng.integers(0, [26, 2, 2], (5000, 3))
+    codes[:, 1] = codes[:, 0] > 12
+    codes[:, constant] = 0
+    rows = Rows(np.zeros((5000, 0)), codes)
+    plan = CopulaStages(schema, 5000, 1.0, "relations")
+    stages, vectors = stages_of(plan, rows, seed=24)
+    last = "cells of pairs" if constant == 2 else "pairs, again"
+    assert [stage.name for stage in stages] == ["columns", "pairs", "pairs, again", last]
+    made = plan.fit(vectors, 5000, rng)
+    assert np.mean(made.codes[:, constant] == 0) > 0.98
+    assert constant != 2 or np.mean((made.codes[:, 0] > 12) == made.codes[:, 1]) > 0.98

@@ -11,7 +11,7 @@ vectors of earlier stages, so that the budgets rho of zero-concentrated differen
 3. triples: means of products of coarse functions of three columns, where the number of rows, the
    budget and the number of triples leave something to see (`triples.py`).
 4. cells of pairs: full tables of a few pairs that depend much, if bins blur a column (`detail.py`);
-   the vector of the pairs once more, if none does.
+   the vector of the pairs once more, if none does (likewise if fewer than three columns vary).
 
 Both last stages are there if `favour` is "relations". Whether there is a third one depends on public
 numbers; what the fourth one counts, on the noisy vectors of the first two.
@@ -126,10 +126,8 @@ class CopulaStages:
         if len(vectors) == 1:
             return self._pairs(trees)
         if self._groups and len(vectors) == 2:
-            return self._triples(trees)
-        return self._detail(trees, self._model(vectors[:2])[1]) or replace(
-            self._pairs(trees), share=DETAIL, name="pairs, again"
-        )
+            return self._triples(trees) or self._again(trees, TRIPLES)
+        return self._detail(trees, self._model(vectors[:2])[1]) or self._again(trees, DETAIL)
 
     def noise(self, stage: StageFeatures) -> float:
         """Standard deviation of the noise on each coordinate of a stage."""
@@ -143,8 +141,11 @@ class CopulaStages:
         masses, targets, correlations = self._model(vectors[:2])
         joints: list[Floats] = []
         detail = self._detail(trees, targets) if self._has_detail else None
-        if self._has_detail and detail is None:
-            masses, targets, correlations = self._model([*vectors[:2], vectors[-1]])
+        triples = self._triples(trees) if self._groups else None
+        again = [(vectors[2], TRIPLES)] if self._groups and not triples else []
+        again += [(vectors[-1], DETAIL)] if self._has_detail and not detail else []
+        if again:
+            masses, targets, correlations = self._model(vectors[:2], again)
         if detail:
             places = {(i, j): p for p, (i, j) in enumerate(pairs.tolist())}
             noise = self.noise(detail)
@@ -156,9 +157,8 @@ class CopulaStages:
         scores = normal_scores(len(trees), pairs, correlations, count, rng)
         bins = starting_bins(self.cells, trees, masses, scores, rng)
         bins = search(trees, bins, pairs, targets, rng)
-        if self._groups:
-            stage = self._triples(trees)
-            lacking = stage.interactions(vectors[2], self.noise(stage), bins)
+        if triples:
+            lacking = triples.interactions(vectors[2], self.noise(triples), bins)
             if lacking:
                 bins = search(trees, bins, pairs, targets, rng, lacking, [coarse(tree, self._groups) for tree in trees])
         given = None
@@ -166,9 +166,11 @@ class CopulaStages:
             given = placed_jointly(trees, shares, detail.pairs, joints, bins, scores, rng)
         return placed(self.cells, trees, shares, bins, scores, rng, given)
 
-    def _model(self, vectors: Sequence[Floats]) -> tuple[list[Floats], Floats, Floats]:
+    def _model(
+        self, vectors: Sequence[Floats], again: Sequence[tuple[Floats, float]] = ()
+    ) -> tuple[list[Floats], Floats, Floats]:
         """Masses of the bins of each column, tables of all pairs and their correlations, from the
-        noisy vectors of the first two stages, and maybe one of the pairs again.
+        noisy vectors of the first two stages, and of the pairs `again`, with their shares.
         """
         shares = self._shares(vectors[0])
         trees = self._trees(shares)
@@ -178,10 +180,9 @@ class CopulaStages:
         if len(vectors) > 1:
             stage = self._pairs(trees)
             vector = vectors[1]
-            if len(vectors) > 2:
-                again, share = vectors[2], stage.share
-                stage = replace(stage, share=share + DETAIL)
-                vector = (share * vector + DETAIL * again) / stage.share
+            for other, share in again:
+                vector = (stage.share * vector + share * other) / (stage.share + share)
+                stage = replace(stage, share=stage.share + share)
             noise = self.noise(stage)
             deviation = self.noise(self._columns)
             known = self._columns.variances([tree.bins for tree in trees], deviation)
@@ -224,9 +225,16 @@ class CopulaStages:
         share = SHARES[self.favour][1] * self._left
         return PairStage(self.cells, trees, found, all_pairs(len(trees)), share, SINGLES, "pairs")
 
-    def _triples(self, trees: tuple[Tree, ...]) -> TripleStage:
-        found = tuple(features(tree, self._groups, DECAY) for tree in trees)
-        return TripleStage(self.cells, trees, found, self._groups, TRIPLES)
+    def _again(self, trees: tuple[Tree, ...], share: float) -> PairStage:
+        """The stage of the pairs once more, where another one has nothing to measure."""
+        return replace(self._pairs(trees), share=share, name="pairs, again")
+
+    def _triples(self, trees: tuple[Tree, ...]) -> TripleStage | None:
+        """All triples; None if too few columns vary."""
+        found = TripleStage(
+            self.cells, trees, tuple(features(tree, self._groups, DECAY) for tree in trees), self._groups, TRIPLES
+        )
+        return found if found.count else None
 
     def _detail(self, trees: tuple[Tree, ...], targets: Floats) -> DetailStage | None:
         """Full tables of pairs that depend much; None if there are none."""
