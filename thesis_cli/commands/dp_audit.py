@@ -42,7 +42,7 @@ class AuditRequest(Request):
     reveals.
 
     The tables are invented, the worst that a search finds, and the noise is that of dp-release, so
-    it has no seed. The exit status is 1 if the releases contradict what the budget promises.
+    it has no seed. The exit status is 1 if the releases contradict what the budget guarantees.
     """
 
     method: AuditChoice = option("all", "Method of dp-release to audit, with each noise that it has.")

@@ -47,7 +47,7 @@ class MeasureRequest(Request):
     privacy.
 
     Each answer has a 95 % interval for the statistic of the table itself. All answers together have
-    the promise, and may be given away with their record.
+    the privacy guarantee, and may be given away with their record.
     """
 
     table: TableSource = argument(
@@ -155,7 +155,7 @@ class MeasureResult(Result):
             return [*lines, ("dry run", "errors of half a 95 % interval; nothing is spent or written")]
         guarantee = self.measurement.promise
         budget = f"({guarantee.epsilon:.4g}, {guarantee.delta:.4g})"
-        lines.append(("promise", f"{budget}-differential privacy of each of the {guarantee.rows:,} rows"))
+        lines.append(("guarantee", f"{budget}-differential privacy of each of the {guarantee.rows:,} rows"))
         lines.append(("intervals", "95 %, for the statistics of the table itself, clamped to the schema"))
         if self.measurement.mechanism is not None:
             lines.append(("mechanism", self.measurement.mechanism.mechanism))

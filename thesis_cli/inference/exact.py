@@ -105,7 +105,7 @@ _NONE = ModelTooLarge("no exact ln Z in time", _REMEDY)
 
 @dataclass(frozen=True)
 class ExactPlan:
-    """How to find the exact ln Z of a factor graph.
+    """Plan of the computation of the exact ln Z of a factor graph.
 
     Attributes
     ----------

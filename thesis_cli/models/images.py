@@ -30,7 +30,7 @@ SUFFIXES = (".png", ".pbm", ".pgm", ".npy")
 """Endings of the files that are read and written."""
 
 OTHER_SUFFIXES = (".ppm", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp")
-"""Of pictures that are not; a folder that has one is refused rather than read in part."""
+"""Formats of pictures that are not read; a folder that has one is refused rather than read in part."""
 
 _REMEDY = "give PNG, PBM, PGM or NPY files"
 

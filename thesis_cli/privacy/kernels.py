@@ -45,7 +45,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class RowKernel:
     """k(x, y) = exp(-sum_d gamma_d (x_d - y_d)^2) prod_c rho_c^[x_c != y_c]; k(x, x) = 1 and 0 <= k
     <= 1.
 

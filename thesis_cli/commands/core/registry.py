@@ -42,7 +42,7 @@ FIRST = (
 """The order in which commands are listed; those that are not here come last."""
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """A command by its names: the shell's, of one word or two, and Python's."""
 
     shell: str
@@ -51,7 +51,7 @@ class Entry(NamedTuple):
 
 
 @cache
-def entries() -> dict[str, Entry]:
+def entries() -> dict[str, CommandEntry]:
     """All commands by their names in the shell, in the order of the help."""
     found = []
     for file in sorted(FOLDER.glob("[a-z]*.py")):
@@ -60,6 +60,6 @@ def entries() -> dict[str, Entry]:
         match = re.match(r'"""`thesis-cli (\S+(?: \S+)?)`: (.+?\.)["\s]', head)
         if match is None:
             raise InputError("the file begins with no sentence that names its command", source=file)
-        found.append(Entry(match[1], file.stem, match[2][0].upper() + match[2][1:]))
+        found.append(CommandEntry(match[1], file.stem, match[2][0].upper() + match[2][1:]))
     found.sort(key=lambda e: FIRST.index(e.shell) if e.shell in FIRST else len(FIRST))
     return {entry.shell: entry for entry in found}

@@ -45,26 +45,22 @@ def _draw_column(ax: Axes, column: Column, values: Values, weights: Floats) -> N
     import numpy as np
 
     from thesis_cli.base.figures import COLOURS, label
-    from thesis_cli.privacy.tables.columns import Integer, Real
-    from thesis_cli.privacy.tables.dates import Date
 
     missing = np.array([x is None or x != x for x in values.tolist()])
     share = float(weights[missing].sum())
     present, weights = values[~missing], weights[~missing]
-    if isinstance(column, Date):
-        low, high = column.first / column.units_a_day, column.last / column.units_a_day
-        ax.hist(column.days(present), bins=np.linspace(low, high, BINS + 1).tolist(), weights=weights, color=COLOURS[0])
-        _show_dates(ax)
-    elif isinstance(column, Real | Integer):
-        if isinstance(column, Integer):  # bins of as many whole numbers each
-            step = math.ceil((column.high - column.low + 1) / BINS)
-            edges = np.arange(column.low, column.high + step + 1, step) - 0.5
-        elif column.log:
-            edges = np.geomspace(column.low, column.high, BINS + 1)
+    if column.sort == "number":
+        low, high = column.bounds
+        edges = np.linspace(low, high, BINS + 1)
+        if column.unit and not column.date:  # bins of as many numbers each
+            step = math.ceil(column.count / BINS)
+            edges = low + (np.arange(math.ceil(column.count / step) + 1) * step - 0.5) / column.unit
+        elif getattr(column, "log", False):
+            edges = np.geomspace(low, high, BINS + 1)
             ax.set_xscale("log")
-        else:
-            edges = np.linspace(column.low, column.high, BINS + 1)
-        ax.hist(present.astype(np.float64), bins=edges.tolist(), weights=weights, color=COLOURS[0])
+        ax.hist(column.numbers(present), bins=edges.tolist(), weights=weights, color=COLOURS[0])
+        if column.date:
+            _show_dates(ax)
     else:
         names = [str(x) for x in getattr(column, "levels", (False, True))]
         shares = [float(weights[present.astype(str) == name].sum()) for name in names]

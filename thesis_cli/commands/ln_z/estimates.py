@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from thesis_cli.perturbation.tricks.tricks import GammaPosterior
 
 QuantityName = Literal["lnZ", "log10Z", "Z", "f"]
-"""What is estimated; f is the function f(Z) that a trick estimates without bias."""
+"""Quantities that are estimated; f is the function f(Z) that a trick estimates without bias."""
 
 IntervalName = Literal["normal", "concentration"]
 

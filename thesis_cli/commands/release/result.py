@@ -78,7 +78,7 @@ class ReleaseResult(Result):
 
         record, guarantee = self.record, self.record.promise
         lines = [
-            ("promise", f"{_pair(guarantee)}-differential privacy {_protected(record)}{_except(record)}"),
+            ("guarantee", f"{_pair(guarantee)}-differential privacy {_protected(record)}{_except(record)}"),
             ("method", f"{record.method}: {record.basis}; size {record.size:,}"),
             ("mechanism", record.mechanism.mechanism),
         ]

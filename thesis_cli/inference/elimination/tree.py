@@ -19,7 +19,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Ints
 from thesis_cli.inference.elimination.order import Clique
-from thesis_cli.inference.elimination.pair_kernels import GATHERED, ONE_NUMBER, RUN, Pair
+from thesis_cli.inference.elimination.pair_kernels import GATHERED, ONE_NUMBER, RUN, ProductIndex
 
 SECONDS_A_PAIR = 4e-5
 """Time that a product of two tables takes, however small."""
@@ -70,7 +70,7 @@ class Step:
 
 
 class Matrices(NamedTuple):
-    """How a step is a batch of products of matrices.
+    """A step as a batch of products of matrices.
 
     Attributes
     ----------
@@ -171,11 +171,11 @@ class Axes:
         sizes = tuple(self.size(part) for part in (batch, rows, columns, summed))
         return Matrices(tuple(zip((left, right, made), orders, strict=True)), sizes)
 
-    def pair(self, step: Step) -> Pair:
-        """Where the kernels read the inputs of a step."""
+    def pair(self, step: Step) -> ProductIndex:
+        """Indices by which the kernels read the inputs of a step."""
         cut = len(step.made) - step.axes
         outer, inner = step.made[:cut], step.made[cut:]
-        return Pair(
+        return ProductIndex(
             np.array(self.shape(outer), np.int64),
             np.array([self.strides(side, outer) for side in (step.left, step.right)], np.int64).reshape(2, cut),
             np.stack([self._offsets(side, inner) for side in (step.left, step.right)]),
@@ -192,7 +192,7 @@ class Axes:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where tables begin in one array, whose memory is touched once.
+    """Starts of tables in one array, whose memory is touched once.
 
     Attributes
     ----------

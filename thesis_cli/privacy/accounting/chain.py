@@ -26,7 +26,7 @@ FIRST = "0" * 64
 
 
 @dataclass(frozen=True)
-class Entry:
+class LedgerEntry:
     """One line of the ledger.
 
     Attributes
@@ -64,7 +64,7 @@ class Book:
     chained : whether the file has a chain; format 1 has none.
     """
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[LedgerEntry, ...] = ()
     digests: tuple[str, ...] = ()
     breaks: tuple[str, ...] = ()
     chained: bool = True
@@ -74,7 +74,7 @@ class Book:
         """Digest of the last entry; empty if the ledger is empty or has no chain."""
         return self.digests[-1] if self.digests else ""
 
-    def extended(self, entry: Entry) -> Book:
+    def extended(self, entry: LedgerEntry) -> Book:
         """The same with one more entry, of this format."""
         book = self if self.chained else Book.of(self.entries)
         previous = book.head or FIRST
@@ -85,7 +85,7 @@ class Book:
         )
 
     @classmethod
-    def of(cls, entries: tuple[Entry, ...]) -> Book:
+    def of(cls, entries: tuple[LedgerEntry, ...]) -> Book:
         """A new chain of some entries."""
         book = cls()
         for entry in entries:
@@ -131,7 +131,7 @@ def parse(content: Any) -> Book:
         previous = stored
     if content["head"] != (previous if entries else ""):
         breaks.append("the head is not the digest of the last entry: entries were removed from the end, or added")
-    known: dict[str, Entry] = {}
+    known: dict[str, LedgerEntry] = {}
     for number, entry in enumerate(entries, start=1):
         first = known.setdefault(entry.key, entry)
         if (first.limit, first.rule, first.unit) != (entry.limit, entry.rule, entry.unit):
@@ -139,7 +139,7 @@ def parse(content: Any) -> Book:
     return Book(tuple(entries), tuple(digests), tuple(breaks))
 
 
-def _content(entry: Entry, number: int, previous: str) -> dict[str, Any]:
+def _content(entry: LedgerEntry, number: int, previous: str) -> dict[str, Any]:
     """Content that the digest of an entry covers; the default unit is left out, as in older ledgers."""
     return {
         "number": number,
@@ -163,14 +163,16 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _entry(table: str, limit: dict[str, float], rule: str, file: str | None, unit: str = UNIT, **spend: Any) -> Entry:
+def _entry(
+    table: str, limit: dict[str, float], rule: str, file: str | None, unit: str = UNIT, **spend: Any
+) -> LedgerEntry:
     if not isinstance(unit, str):
         raise TypeError
     if not isinstance(table, str) or not account_key(table) or not isinstance(file, str | None):
         raise TypeError
     if rule not in get_args(Rule):
         raise ValueError
-    return Entry(table, Budget(**limit), cast("Rule", rule), _spend(**spend), file, unit)
+    return LedgerEntry(table, Budget(**limit), cast("Rule", rule), _spend(**spend), file, unit)
 
 
 def _spend(epsilon: float, delta: float, rho: float | None, note: str, time: str) -> Spend:
@@ -179,7 +181,7 @@ def _spend(epsilon: float, delta: float, rho: float | None, note: str, time: str
     return Spend(epsilon, delta, rho, note, time)
 
 
-def _parse_format_1(tables: dict[str, Any]) -> tuple[Entry, ...]:
+def _parse_format_1(tables: dict[str, Any]) -> tuple[LedgerEntry, ...]:
     """Entries of all tables, by table. Names that are now one name share one account, whose limit
     is the smaller one; the rule is the one under which the account is within its limit.
     """
@@ -193,5 +195,5 @@ def _parse_format_1(tables: dict[str, Any]) -> tuple[Entry, ...]:
     found = []
     for key, named in spends.items():
         rule = upgraded_rule(limits[key], tuple(spend for _, spend in named))
-        found += [Entry(name, limits[key], rule, spend) for name, spend in named]
+        found += [LedgerEntry(name, limits[key], rule, spend) for name, spend in named]
     return tuple(found)

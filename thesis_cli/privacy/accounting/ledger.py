@@ -35,7 +35,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import default_mode
 from thesis_cli.base.locks import Lock, locked
 from thesis_cli.privacy.accounting.account import UNIT, Account, Rule, Spend, Total, account_key
-from thesis_cli.privacy.accounting.chain import FORMAT, Book, Entry, parse, unique_keys
+from thesis_cli.privacy.accounting.chain import FORMAT, Book, LedgerEntry, parse, unique_keys
 from thesis_cli.privacy.mechanisms.mechanism import Budget
 
 __all__ = ["FORMAT", "HOLDS", "Account", "Budget", "Ledger", "Spend", "Total", "accounts_of", "file_identity"]
@@ -174,7 +174,7 @@ class Ledger:
                 f"{_pair(budget)} more would exceed the budget {_pair(account.limit)} of table {table}",
                 account.left(),
             )
-        extended = book.extended(Entry(table, account.limit, account.rule, charge.spend, charge.file, self.unit))
+        extended = book.extended(LedgerEntry(table, account.limit, account.rule, charge.spend, charge.file, self.unit))
         return extended, replace(total, head=extended.head)
 
     def _check_file(self, book: Book, charge: _Charge, table: str) -> None:
@@ -261,7 +261,7 @@ class _Charge:
 
 def accounts_of(book: Book) -> dict[str, Account]:
     """Account of every table, by `account_key`."""
-    entries: dict[str, list[Entry]] = {}
+    entries: dict[str, list[LedgerEntry]] = {}
     for entry in book.entries:
         entries.setdefault(entry.key, []).append(entry)
     return {

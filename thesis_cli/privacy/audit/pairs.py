@@ -56,7 +56,7 @@ MOST_CANDIDATES = 200
 
 
 @dataclass(frozen=True)
-class Pair:
+class TablePair:
     """Two tables that differ in one row, and the public settings under which they are released.
 
     Attributes
@@ -75,7 +75,7 @@ class Pair:
         return len(next(iter(self.tables[0].values())))
 
 
-def vector_pair(method: str, noise: NoiseName, budget: Budget) -> Pair:
+def vector_pair(method: str, noise: NoiseName, budget: Budget) -> TablePair:
     """The pair of tables whose vectors are farthest apart, relative to the claimed sensitivity."""
     rng = np.random.default_rng(0)
     rows = _sample(rng, SAMPLES)
@@ -83,7 +83,7 @@ def vector_pair(method: str, noise: NoiseName, budget: Budget) -> Pair:
     return _improved(*max(found, key=lambda entry: entry[2])[:2], rows[:1], rng)
 
 
-def staged_pair(method: str, budget: Budget) -> Pair:
+def staged_pair(method: str, budget: Budget) -> TablePair:
     """The pair of tables that the stages of a release by copula tell apart best, given the noisy
     vectors of one release.
     """
@@ -102,7 +102,7 @@ def staged_pair(method: str, budget: Budget) -> Pair:
 
     i, j = max(itertools.combinations(range(len(domain)), 2), key=lambda pair: math.hypot(*apart(pair)))
     reach = max(d * stage.scale / stage.sensitivity for d, stage in zip(apart((i, j)), stages, strict=True))
-    return Pair(plan, (tables[i], tables[j]), reach)
+    return TablePair(plan, (tables[i], tables[j]), reach)
 
 
 class _Held(OpenDPStages):
@@ -163,7 +163,7 @@ def _farthest(plan: ReleasePlan, rows: Rows) -> tuple[ReleasePlan, Rows, float]:
     return plan, pair, float(apart.max()) / _sensitivity(plan, vectors.shape[1], embedding.l2_sensitivity(1))
 
 
-def _improved(plan: ReleasePlan, pair: Rows, other: Rows, rng: np.random.Generator) -> Pair:
+def _improved(plan: ReleasePlan, pair: Rows, other: Rows, rng: np.random.Generator) -> TablePair:
     """Tables of the two rows, moved by random steps that increase the distance, and of other
     rows.
     """
@@ -178,7 +178,7 @@ def _improved(plan: ReleasePlan, pair: Rows, other: Rows, rng: np.random.Generat
     one, other_table = (SCHEMA.decode(Rows.concatenate([pair[i : i + 1], *[other] * (ROWS - 1)])) for i in range(2))
     means = [embedding.mean([SCHEMA.encode(table)]) for table in (one, other_table)]
     claimed = _sensitivity(plan, means[0].size, embedding.l2_sensitivity(ROWS))
-    return Pair(plan, (one, other_table), distance(plan, *means) / claimed)
+    return TablePair(plan, (one, other_table), distance(plan, *means) / claimed)
 
 
 def _norm(plan: ReleasePlan) -> int:
@@ -235,7 +235,7 @@ class Choices:
         return total
 
 
-def choice_pairs(method: str, budget: Budget) -> Iterator[tuple[Pair, Choices]]:
+def choice_pairs(method: str, budget: Budget) -> Iterator[tuple[TablePair, Choices]]:
     """Pairs of tables over small domains, on which epsilon shows to different degrees.
 
     One row is missing and the others are nearly alike, so that replacing it moves the table along a
@@ -264,7 +264,7 @@ def choice_pairs(method: str, budget: Budget) -> Iterator[tuple[Pair, Choices]]:
                 tables = tuple(schema.decode(domain[table]) for table in (one, other))
                 reach = float(np.abs(both[0] - both[1]).max()) / claimed
                 scaled = np.stack(both) * budget.epsilon / (2 * ideal)
-                yield Pair(plan, (tables[0], tables[1]), reach), Choices(scaled)
+                yield TablePair(plan, (tables[0], tables[1]), reach), Choices(scaled)
 
 
 @cache

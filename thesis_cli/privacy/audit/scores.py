@@ -23,7 +23,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.audit.bounds import CHOOSING, clopper_pearson_lower_bound
 from thesis_cli.privacy.audit.pairs import (
     Choices,
-    Pair,
+    TablePair,
     by_record,
     choice_pairs,
     replayed,
@@ -64,7 +64,7 @@ class Subject(ABC):
 
     name: str
     budget: Budget
-    pair: Pair
+    pair: TablePair
     mu: float | None = None
     _reference: tuple[int, Record] | None = None
 
@@ -110,7 +110,7 @@ class NoisyVectors(Subject):
 
     name: str
     budget: Budget
-    pair: Pair
+    pair: TablePair
     mu: float | None
     seen: tuple[list[Reading], list[Reading]] = field(default_factory=lambda: ([], []))
 
@@ -226,7 +226,7 @@ class SmallTables(Subject):
 
     name: str
     budget: Budget
-    pair: Pair
+    pair: TablePair
     choices: Choices
     seen: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
 

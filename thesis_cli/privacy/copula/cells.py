@@ -18,8 +18,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.tables.columns import Category, Column, Integer, Real
-from thesis_cli.privacy.tables.dates import Date
+from thesis_cli.privacy.tables.columns import Column, Integer, Real
 from thesis_cli.privacy.tables.schema import Schema
 
 WHOLE = 256
@@ -154,15 +153,15 @@ def _points(column: Column, most: int, equal: int | None) -> tuple[Floats, bool]
     """Encoded numbers of the cells on a column's line, encoded as its values are, and whether no
     other number can occur.
     """
-    if isinstance(column, Category) and column.ordered and (equal is None or len(column.levels) <= most):
-        return column.read(np.array(column.levels, object)), True
-    if isinstance(column, Integer) and column.high - column.low < most:
-        return column.read(np.arange(column.low, column.high + 1)), True
-    if isinstance(column, Date) and (span := column.last - column.first) < (most if equal else 2 * STEPS):
-        return np.arange(span + 1) / span, True
+    if not column.on_line:
+        return np.zeros(0), False
+    if equal is None and (column.sort == "text" or column.date):
+        most = column.count if column.sort == "text" else 2 * STEPS
+    if 0 < column.count <= most:
+        return np.arange(column.count) / (column.count - 1), True
     if equal is None and isinstance(column, Real | Integer):
         return np.unique(column.read(round_numbers(column))), False
-    return np.linspace(0, 1, (equal or STEPS) + 1) if column.on_line else np.zeros(0), False
+    return np.linspace(0, 1, (equal or STEPS) + 1), False
 
 
 def cells_of(cells: tuple[Cells, ...], rows: Rows) -> Ints:

@@ -57,7 +57,7 @@ ObjectiveTick = Callable[[float], object]
 
 @dataclass(frozen=True)
 class Effort:
-    """How long a search may take, on how many threads, and whom it informs.
+    """Time limit, threads and progress of a search.
 
     Attributes
     ----------

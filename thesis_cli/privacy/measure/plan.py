@@ -14,12 +14,12 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.measure.parts import Cells, GroupMeans, Groups, Mean, Part, Shares
+from thesis_cli.privacy.measure.parts import CellCounts, GroupMeans, Groups, Mean, Part, Shares
 from thesis_cli.privacy.measure.quantiles import CANDIDATES, Quantile
 from thesis_cli.privacy.measure.ranges import Range, bounded_range, column_ranges, range_of
 from thesis_cli.privacy.query.query import MOST_BINS, MOST_GROUPS, TRUTHS, Query, Signature, histogram_bins
 from thesis_cli.privacy.query.weighted_sample import WeightedSample
-from thesis_cli.privacy.tables.columns import Column, Integer, Real
+from thesis_cli.privacy.tables.columns import Column
 from thesis_cli.privacy.tables.expressions import Formula
 from thesis_cli.privacy.tables.schema import Schema
 
@@ -79,7 +79,7 @@ def _part(query: Query, sample: WeightedSample, ranges: Mapping[str, Range], nor
         return _histogram(query, weight, sample, ranges)
     if query.name == "count":
         sample.truth(query, node)
-        return Cells(query=query, weight=weight, groups=groups)
+        return CellCounts(query=query, weight=weight, groups=groups)
     if query.name == "prob":
         sample.truth(query, node)
         if everyone and not range_of(query, node, ranges).gaps:
@@ -102,10 +102,10 @@ def _quantile(query: Query, weight: float, groups: Groups, within: Range, sample
         raise query.wrong("the expression has one value only", "give one that varies")
     column = _column(query, query.arguments[0], sample.schema)
     edges: Floats = np.linspace(within.low, within.high, CANDIDATES + 1)
-    whole = (isinstance(column, Integer) or (column is not None and column.kind == "date")) and (
-        within.high - within.low < CANDIDATES
+    whole = (
+        column is not None and column.sort == "number" and column.unit == 1 and within.high - within.low < CANDIDATES
     )
-    log = isinstance(column, Real) and column.log
+    log = getattr(column, "log", False)
     if whole:
         edges = np.arange(within.low, within.high + 2) - 0.5
     elif log:
@@ -113,18 +113,18 @@ def _quantile(query: Query, weight: float, groups: Groups, within: Range, sample
     return Quantile(query=query, weight=weight, groups=groups, share=q, edges=edges, whole=whole, log=log)
 
 
-def _histogram(query: Query, weight: float, sample: WeightedSample, ranges: Mapping[str, Range]) -> Cells:
+def _histogram(query: Query, weight: float, sample: WeightedSample, ranges: Mapping[str, Range]) -> CellCounts:
     bins = query.constant(sample, "bins", query.options.get("bins"), 10)
     if not (1 <= bins <= MOST_BINS and bins == int(bins)):
         raise query.wrong(f"bins is {bins:g}", f"it must be a whole number from 1 to {MOST_BINS:,}")
     node = query.arguments[0]
     value = sample.value(query, node)
     if value.kind != "number":
-        return Cells(query=query, weight=weight, cells=tuple(value.levels or TRUTHS))
+        return CellCounts(query=query, weight=weight, cells=tuple(value.levels or TRUTHS))
     within, column = bounded_range(query, node, ranges), _column(query, node, sample.schema)
     ends = np.array([within.low, within.high])
     edges, labels = histogram_bins(sample.schema, column.name if column else None, ends, int(bins), value.date)
-    return Cells(query=query, weight=weight, cells=tuple(labels), edges=edges)
+    return CellCounts(query=query, weight=weight, cells=tuple(labels), edges=edges)
 
 
 def _groups(query: Query, sample: WeightedSample) -> Groups:
@@ -136,12 +136,12 @@ def _groups(query: Query, sample: WeightedSample) -> Groups:
     if value.kind != "number":
         return Groups(tuple(value.levels or TRUTHS), node)
     column = _column(query, node, sample.schema)
-    if not isinstance(column, Integer):
+    if column is None or column.unit != 1 or column.date:
         raise query.wrong(f"{query.part(node)} has no public list of values", "it must be a category or a condition")
-    if column.high - column.low >= MOST_GROUPS:
-        count = column.high - column.low + 1
-        raise query.wrong(f"{query.part(node)} has {count:,} values", f"it must have at most {MOST_GROUPS}")
-    return Groups(tuple(map(str, range(column.low, column.high + 1))), node, column.low)
+    if column.count > MOST_GROUPS:
+        raise query.wrong(f"{query.part(node)} has {column.count:,} values", f"it must have at most {MOST_GROUPS}")
+    low = int(column.bounds[0])
+    return Groups(tuple(map(str, range(low, low + column.count))), node, low)
 
 
 def _column(query: Query, node: ast.expr, schema: Schema) -> Column | None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from thesis_cli.privacy.tables.expressions import ARITHMETIC, FOLDS, LARGEST, Formula
-from thesis_cli.privacy.tables.schema import Date, Integer, Real, Schema
+from thesis_cli.privacy.tables.schema import Schema
 
 MONOTONE = {"exp": np.exp, "log": np.log, "sqrt": np.sqrt}
 
@@ -49,12 +49,7 @@ def column_ranges(schema: Schema) -> dict[str, Range]:
     """Range of each column: of a date, in days since 1970; of a category, of its levels' numbers."""
     found = {}
     for column in schema.columns:
-        if isinstance(column, Date):
-            low, high = column.first / column.units_a_day, column.last / column.units_a_day
-        elif isinstance(column, Real | Integer):
-            low, high = column.low, column.high
-        else:
-            low, high = 0, len(getattr(column, "levels", ("no", "yes"))) - 1
+        low, high = column.bounds
         found[column.name] = Range(float(low), float(high), column.missing)
     return found
 

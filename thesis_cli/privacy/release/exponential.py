@@ -18,7 +18,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.kernels import Codes, Kernel, Rows
+from thesis_cli.privacy.kernels import Codes, RowKernel, Rows
 from thesis_cli.privacy.mechanisms import mechanism
 from thesis_cli.privacy.mechanisms.mechanism import Budget, Choice
 from thesis_cli.privacy.mechanisms.units import counted_blocks
@@ -33,7 +33,7 @@ from thesis_cli.privacy.release.implementation import (
 )
 from thesis_cli.privacy.release.plan import ReleasePlan
 from thesis_cli.privacy.release.record import Record, Release, uniform_weights
-from thesis_cli.privacy.tables.schema import Category, Column, Date, Integer, Real, Schema
+from thesis_cli.privacy.tables.schema import Column, Schema
 
 
 @dataclass(frozen=True)
@@ -122,28 +122,19 @@ def enumerate_domain(schema: Schema, limit: int = LARGEST_DOMAIN) -> Rows:
 
 def _values_of(column: Column) -> int:
     """Number of values that a column allows."""
-    if isinstance(column, Real):
+    if not column.count:
         problem = f"column {column.name!r} is real"
         raise InputError(problem, "all columns must be categories, booleans or integers")
-    if isinstance(column, Integer):
-        return column.high - column.low + 1 + column.missing
-    if isinstance(column, Date):
-        return column.last - column.first + 1 + column.missing
-    return (len(column.levels) if isinstance(column, Category) else 2) + column.missing
+    return column.count + column.missing
 
 
 def _values(column: Column) -> list[Any]:
-    if isinstance(column, Integer):
-        found: list[Any] = list(range(column.low, column.high + 1))
-    elif isinstance(column, Date):
-        found = column.write(np.linspace(0, 1, column.last - column.first + 1)).tolist()
-    else:
-        found = list(column.levels) if isinstance(column, Category) else [False, True]
+    found: list[Any] = column.values(column.bounds[0] + np.arange(column.count) / column.unit).tolist()
     return found + [None] * column.missing
 
 
 def small_database(
-    kernel: Kernel,
+    kernel: RowKernel,
     domain: Rows,
     blocks: Iterable[Rows],
     rows: int,
@@ -202,7 +193,7 @@ def small_database(
     return domain[candidate(choice.index, size, count)], found
 
 
-def images(kernel: Kernel, domain: Rows) -> Floats:
+def images(kernel: RowKernel, domain: Rows) -> Floats:
     """Vectors a_x that stand for k(x, .), shape (X, X): a_x . a_y = k(x, y), up to rounding.
 
     Distances of embeddings are norms of differences of such vectors. (Squared distances computed as
@@ -218,7 +209,7 @@ def score_sensitivity(vectors: Floats, rows: int) -> float:
     in one.
 
     By the triangle inequality |s(D, R) - s(D', R)| <= |mu_D - mu_D'| <= max |a_x - a_y| / N: the
-    diameter of the domain over N, which is at most sqrt(2) / N (`Kernel`) and which R = D reaches.
+    diameter of the domain over N, which is at most sqrt(2) / N (`RowKernel`) and which R = D reaches.
     The diameter is that of the computed vectors, so that their own rounding does not matter. Later
     rounding, with u = 2^-53 and vectors of norm 1:
 

@@ -100,7 +100,7 @@ def _versions() -> dict[str, str]:
 def _guarantee(plan: ReleasePlan, count: int | None) -> PrivacyGuarantee:
     neighbours = plan.unit.text
     if plan.public is not None:
-        neighbours += "; public rows are published as they are, without a promise"
+        neighbours += "; public rows are published as they are, without a guarantee"
     return PrivacyGuarantee(plan.budget.epsilon, plan.row.delta(plan.noise, plan.budget.delta), neighbours, count)
 
 

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import math
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,9 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 
 Values = npt.NDArray[Any]
+
+DateKind = Literal["", "date", "datetime"]
+"""Meaning of a number of days since the start of 1970; empty if it is a plain number."""
 
 LARGEST_INTEGER = 10**15  # integers up to here survive their encoding as a double in [0, 1]
 MISSING_TEXTS = ("", "NA", "N/A", "NaN", "nan", "NaT", "None", "null", "NULL", "<NA>")
@@ -32,6 +36,52 @@ class _Unreadable:
 
 
 UNREADABLE_VALUE = _Unreadable()
+
+
+class ColumnBase(ABC):
+    """Defaults of a kind of column, for one of numbers. Its numbers are those that queries have, such as
+    the days of a date.
+
+    Attributes
+    ----------
+    sort : sort of its values in expressions.
+    date : meaning of its numbers; empty if they are plain.
+    unit : number of its values from 0 to below 1, which are equally spaced; 0 if any number between the
+        bounds is one.
+    """
+
+    missing: bool
+    sort: ClassVar[Literal["number", "truth", "text"]] = "number"
+    date: ClassVar[DateKind] = ""
+    unit: ClassVar[int] = 1
+
+    @property
+    @abstractmethod
+    def bounds(self) -> tuple[float, float]:
+        """Least and largest number; of levels, their places."""
+
+    @property
+    def cardinality(self) -> int:
+        """Number of levels of the code column; 0 if it has none."""
+        return 2 * self.missing
+
+    @property
+    def count(self) -> int:
+        """Number of values beside the missing one; 0 if any number between the bounds is one."""
+        low, high = self.bounds
+        return round((high - low) * self.unit) + 1 if self.unit else 0
+
+    def numbers(self, values: Values) -> Floats:
+        """Numbers (N,) of values that `write` made; NaN if missing."""
+        return values.astype(np.float64)
+
+    def values(self, numbers: Floats) -> Values:
+        """Values of numbers (N,) of the column, as `write` makes them."""
+        return numbers.astype(np.int64)
+
+    def rounded(self, values: Values) -> Values:
+        """Values as files of released rows have them."""
+        return values
 
 
 def read_numbers(values: Values) -> tuple[Floats, npt.NDArray[np.bool_]]:
@@ -128,7 +178,7 @@ def check_shared(column: Any) -> None:
 
 
 def check_kernel(where: str, gamma: float | None, rho: float | None) -> None:
-    """Refuse what `Kernel` would refuse (`InputError`), and name the place."""
+    """Refuse what `RowKernel` would refuse (`InputError`), and name the place."""
     if gamma is not None and not (_is_number(gamma, sys.float_info.max) and gamma > 0):
         raise InputError(f"{where}: gamma is {gamma!r}", "it must be a number above 0")
     if rho is not None and not (_is_number(rho, 1) and 0 <= rho < 1):

@@ -7,13 +7,14 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.privacy.tables.column_values import (
     LARGEST_INTEGER,
+    ColumnBase,
     Values,
     check_bounds,
     check_shared,
@@ -30,7 +31,7 @@ DIGITS = 5
 
 
 @dataclass(frozen=True)
-class Real:
+class Real(ColumnBase):
     """A number between public bounds; encoded as (value - low) / (high - low), clamped to [0, 1].
 
     With `log`, the logarithms are encoded, which keeps both ends of a wide range, such as incomes,
@@ -63,6 +64,7 @@ class Real:
     kind: ClassVar[str] = "real"
     content: ClassVar[str] = "a number"
     on_line: ClassVar[bool] = True
+    unit: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         check_bounds(self, sys.float_info.max, "finite numbers")
@@ -73,9 +75,9 @@ class Real:
         check_shared(self)
 
     @property
-    def cardinality(self) -> int:
-        """Number of levels of the code column; 0 if it has none."""
-        return 2 * self.missing
+    def bounds(self) -> tuple[float, float]:
+        """Least and largest number."""
+        return self.low, self.high
 
     def read(self, values: Values) -> Floats:
         """Coordinates (N,) in [0, 1]; NaN if the value is missing, below 0 if it is not a
@@ -94,7 +96,11 @@ class Real:
             return np.clip(np.exp(low + found * (high - low)), self.low, self.high)
         return np.clip(self.low + found * (self.high - self.low), self.low, self.high)
 
-    def rounded(self, values: Values) -> Floats:
+    def values(self, numbers: Floats) -> Values:
+        """The numbers themselves."""
+        return numbers
+
+    def rounded(self, values: Values) -> Values:
         """Values of few digits, as files of released rows have them."""
         if self.log:
             return np.array([float(f"{x:.{DIGITS + 1}g}") for x in values.tolist()], np.float64)
@@ -103,7 +109,7 @@ class Real:
 
 
 @dataclass(frozen=True)
-class Integer:
+class Integer(ColumnBase):
     """A whole number between public bounds of at most 10**15: encoded as `Real`, decoded to the
     nearest one.
     """
@@ -126,9 +132,9 @@ class Integer:
         check_shared(self)
 
     @property
-    def cardinality(self) -> int:
-        """Number of levels of the code column; 0 if it has none."""
-        return 2 * self.missing
+    def bounds(self) -> tuple[float, float]:
+        """Least and largest number."""
+        return self.low, self.high
 
     def read(self, values: Values) -> Floats:
         """Coordinates (N,) in [0, 1]; NaN if the value is missing, below 0 if it is not a whole
@@ -143,7 +149,7 @@ class Integer:
 
 
 @dataclass(frozen=True)
-class Category:
+class Category(ColumnBase):
     """One of a public list of levels: a code, or level / (L - 1) in [0, 1] if the levels are
     ordered.
 
@@ -167,6 +173,7 @@ class Category:
 
     kind: ClassVar[str] = "category"
     content: ClassVar[str] = "one of its levels"
+    sort: ClassVar[Literal["text"]] = "text"
 
     def __post_init__(self) -> None:
         if not (isinstance(self.levels, tuple) and all(isinstance(level, str) for level in self.levels)):
@@ -193,6 +200,21 @@ class Category:
         """Number of levels of the code column; 0 if it has none."""
         return 2 * self.missing if self.ordered else len(self.levels) + self.missing
 
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Places of the first and the last level."""
+        return 0, len(self.levels) - 1
+
+    def numbers(self, values: Values) -> Floats:
+        """Places (N,) of levels; NaN if missing."""
+        places = {level: float(i) for i, level in enumerate(self.levels)}
+        return np.array([places.get(value, math.nan) for value in values.tolist()], np.float64)
+
+    def values(self, numbers: Floats) -> Values:
+        """Names of the levels at some places."""
+        names: Values = np.array(self.levels, dtype=object)[numbers.astype(np.int64)]
+        return names
+
     def read(self, values: Values) -> Floats:
         """Numbers of levels (N,), in [0, 1] if ordered; NaN if the value is missing, below 0 if it
         is not a level.
@@ -208,7 +230,7 @@ class Category:
 
 
 @dataclass(frozen=True)
-class Boolean:
+class Boolean(ColumnBase):
     """True or false (or yes and no, t and f, y and n, 1 and 0, in upper or lower case): a code of
     two levels.
     """
@@ -220,6 +242,7 @@ class Boolean:
     kind: ClassVar[str] = "boolean"
     content: ClassVar[str] = "true or false"
     on_line: ClassVar[bool] = False
+    sort: ClassVar[Literal["truth"]] = "truth"
     gamma: ClassVar[None] = None
     TEXTS: ClassVar[dict[str, float]] = {
         "false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0, "0": 0.0, "true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0, "1": 1.0,
@@ -232,6 +255,15 @@ class Boolean:
     def cardinality(self) -> int:
         """Number of levels of the code column."""
         return 2 + self.missing
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Numbers of false and true."""
+        return 0, 1
+
+    def values(self, numbers: Floats) -> Values:
+        """Truth values of numbers."""
+        return numbers > 0
 
     def read(self, values: Values) -> Floats:
         """Codes (N,); NaN if the value is missing, below 0 if it is neither true nor false."""

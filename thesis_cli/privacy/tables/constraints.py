@@ -18,9 +18,8 @@ import numpy.typing as npt
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.tables.column_values import Values
-from thesis_cli.privacy.tables.columns import Boolean, Category, Column, Integer, Real
-from thesis_cli.privacy.tables.dates import Date
-from thesis_cli.privacy.tables.expressions import Formula, Value, column_value
+from thesis_cli.privacy.tables.columns import Column
+from thesis_cli.privacy.tables.expressions import Formula, Value, column_value, value_of
 
 Data = dict[str, Floats]
 """Numbers of rows by column, as `Value.data`."""
@@ -39,25 +38,20 @@ class Determined:
         found = self.formula.value(values, self.node).data
         gaps = np.isnan(found)
         column = self.column
-        if isinstance(column, Boolean):
+        if column.sort == "truth":
             return found, ~gaps | column.missing
-        low, high, unit = _line(column)
-        steps = found if unit is None else np.rint(found * unit) / unit
+        (low, high), unit = column.bounds, column.unit
+        steps = np.rint(found * unit) / unit if unit else found
         near = np.clip(steps, low, high)
-        return near, np.where(gaps, column.missing, (near == steps) & (_same_day(column) | (steps == found)))
+        return near, np.where(gaps, column.missing, (near == steps) & ((unit > 1) | (steps == found)))
 
     def write(self, data: Floats) -> Values:
         """Values as `Schema.decode` returns them, of numbers."""
         column = self.column
         gaps = np.isnan(data)
-        if isinstance(column, Real):
-            return np.where(gaps, math.nan if column.missing else column.low, data)
-        if isinstance(column, Date):
-            values = column.texts(np.where(gaps, column.first / column.units_a_day, data))
-        elif isinstance(column, Boolean):
-            values = data > 0
-        else:
-            values = np.where(gaps, _line(column)[0], data).astype(np.int64)
+        if not column.unit:
+            return np.where(gaps, math.nan if column.missing else column.bounds[0], data)
+        values = column.values(np.where(gaps, column.bounds[0], data))
         if column.missing:
             values = values.astype(object)
             values[gaps] = None
@@ -141,39 +135,15 @@ class Rules:
     def broken(self, data: Data) -> Ints:
         """Number of rules that each row breaks; `data` has the involved columns."""
         count = len(next(iter(data.values()))) if data else 0
-        values = {name: _value(self._columns[name], numbers) for name, numbers in data.items()}
+        values = {name: value_of(self._columns[name], numbers) for name, numbers in data.items()}
         found = np.zeros(count, np.int64)
         for each in self.determined:
             numbers, allowed = each.data(values)
-            values[each.column.name] = _value(each.column, np.broadcast_to(numbers, count))
+            values[each.column.name] = value_of(each.column, np.broadcast_to(numbers, count))
             found += ~allowed
         for formula in self.conditions:
             found += formula.truth(values) == 0
         return found
-
-
-def _value(column: Column, data: Floats) -> Value:
-    """Numbers of a column as `column_value` has them."""
-    if isinstance(column, Category):
-        return Value(data, "text", column.levels, column.ordered)
-    if isinstance(column, Boolean):
-        return Value(data, "truth")
-    return Value(data, "number", date=column.kind if isinstance(column, Date) else "")
-
-
-def _line(column: Column) -> tuple[float, float, float | None]:
-    """Bounds of a column's numbers, and how many of them make 1; None if all numbers between
-    belong to it.
-    """
-    if isinstance(column, Date):
-        return column.first / column.units_a_day, column.last / column.units_a_day, column.units_a_day
-    assert isinstance(column, Real | Integer)
-    return column.low, column.high, None if isinstance(column, Real) else 1
-
-
-def _same_day(column: Column) -> bool:
-    """Whether numbers are rounded, because seconds are no exact parts of a day."""
-    return isinstance(column, Date) and column.units_a_day > 1
 
 
 def _formula(text: str, sample: Mapping[str, Value]) -> Formula:

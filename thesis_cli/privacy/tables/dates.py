@@ -6,7 +6,7 @@ import datetime as dt
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,15 +14,14 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.privacy.tables.column_values import (
     MISSING_TEXTS,
     UNREADABLE,
+    ColumnBase,
+    DateKind,
     Values,
     check_shared,
     scaled,
     text_of,
     wrong,
 )
-
-DateKind = Literal["", "date", "datetime"]
-"""Meaning of a number of days since the start of 1970; empty if it is a plain number."""
 
 DAY = 86_400
 EPOCH = dt.date(1970, 1, 1).toordinal()
@@ -31,7 +30,7 @@ SHOWN_DAYS = 3_000_000
 
 
 @dataclass(frozen=True)
-class Date:
+class Date(ColumnBase):
     """A day between public bounds: encoded as `Integer`, by its number of days; decoded to ISO
     text.
 
@@ -50,11 +49,11 @@ class Date:
     gamma: float | None = None
     rho: float | None = None
 
-    kind: ClassVar[DateKind] = "date"
+    kind: ClassVar[str] = "date"
+    date: ClassVar[DateKind] = "date"
     content: ClassVar[str] = "a date such as 2020-01-31"
     on_line: ClassVar[bool] = True
-    unit: ClassVar[str] = "D"
-    units_a_day: ClassVar[int] = 1
+    storage: ClassVar[str] = "M8[D]"
 
     def __post_init__(self) -> None:
         for key in ("low", "high"):
@@ -79,14 +78,14 @@ class Date:
         return int(self._number(self.high) or 0)
 
     @property
-    def cardinality(self) -> int:
-        """Number of levels of the code column; 0 if it has none."""
-        return 2 * self.missing
+    def bounds(self) -> tuple[float, float]:
+        """First and last day since the start of 1970, with a fraction for a time."""
+        return self.first / self.unit, self.last / self.unit
 
     def read(self, values: Values) -> Floats:
         """Coordinates (N,) in [0, 1]; NaN if the value is missing, below 0 if it is not a date."""
         if values.dtype.kind == "M":
-            numbers = values.astype(f"M8[{self.unit}]").astype(np.int64).astype(np.float64)
+            numbers = values.astype(self.storage).astype(np.int64).astype(np.float64)
             numbers[np.isnat(values)] = math.nan
             return scaled(numbers, self.first, self.last, np.zeros(len(values), bool))
         if values.dtype.kind not in "OU":
@@ -99,17 +98,17 @@ class Date:
         """ISO texts of coordinates (N,) in [0, 1], as an array of objects."""
         return self._texts(self.first + np.rint(found * (self.last - self.first)))
 
-    def days(self, values: Values) -> Floats:
+    def numbers(self, values: Values) -> Floats:
         """Days since the start of 1970 of values that `write` made; NaN if missing."""
         found = [math.nan if value is None else self._number(value) for value in values.tolist()]
-        return np.array(found, np.float64) / self.units_a_day
+        return np.array(found, np.float64) / self.unit
 
-    def texts(self, days: Floats) -> Values:
+    def values(self, numbers: Floats) -> Values:
         """ISO texts of days since the start of 1970, as an array of objects."""
-        return self._texts(np.rint(days * self.units_a_day))
+        return self._texts(np.rint(numbers * self.unit))
 
     def _texts(self, numbers: Floats) -> Values:
-        return np.datetime_as_string(numbers.astype(np.int64).astype(f"M8[{self.unit}]")).astype(object)
+        return np.datetime_as_string(numbers.astype(np.int64).astype(self.storage)).astype(object)
 
     def _number(self, value: Any) -> float | None:
         """Days since 1970; NaN if missing, None if the value is no date."""
@@ -122,10 +121,11 @@ class DateTime(Date):
     are turned to UTC; others are taken as they are.
     """
 
-    kind: ClassVar[DateKind] = "datetime"
+    kind: ClassVar[str] = "datetime"
+    date: ClassVar[DateKind] = "datetime"
     content: ClassVar[str] = "a date or time such as 2020-01-31T12:00:00"
-    unit: ClassVar[str] = "s"
-    units_a_day: ClassVar[int] = DAY
+    storage: ClassVar[str] = "M8[s]"
+    unit: ClassVar[int] = DAY
 
     def _number(self, value: Any) -> float | None:
         """Seconds since 1970; NaN if missing, None if the value is no date."""

@@ -18,9 +18,9 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import nearest
-from thesis_cli.privacy.tables.column_values import Values
-from thesis_cli.privacy.tables.columns import Category, Column
-from thesis_cli.privacy.tables.dates import Date, DateKind, day_of
+from thesis_cli.privacy.tables.column_values import DateKind, Values
+from thesis_cli.privacy.tables.columns import Column
+from thesis_cli.privacy.tables.dates import day_of
 
 LONGEST = 10_000
 """Largest number of characters in an expression."""
@@ -87,14 +87,15 @@ def read_columns(columns: Iterable[Column], decoded: Mapping[str, Values]) -> di
 
 def column_value(column: Column, values: Values) -> Value:
     """Values of a decoded column."""
-    if isinstance(column, Category):
-        places = {level: float(i) for i, level in enumerate(column.levels)}
-        data = np.array([places.get(value, math.nan) for value in values.tolist()], np.float64)
-        return Value(data, "text", column.levels, column.ordered)
-    if isinstance(column, Date):
-        return Value(column.days(values), "number", date=column.kind)
-    numbers = values.astype(np.float64)
-    return Value(numbers, "truth") if column.kind == "boolean" else _finite(numbers)
+    return value_of(column, column.numbers(values))
+
+
+def value_of(column: Column, numbers: Floats) -> Value:
+    """Values of a column, of its numbers."""
+    if column.sort == "number" and not column.date:
+        return _finite(numbers)
+    levels, ordered = getattr(column, "levels", ()), getattr(column, "ordered", False)
+    return Value(numbers, column.sort, levels, ordered, column.date)
 
 
 class Formula:
