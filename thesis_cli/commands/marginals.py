@@ -93,7 +93,7 @@ class MarginalsResult(Result):
 
     @presentation
     def facts(self) -> Mapping[str, Any]:
-        """How the marginals were found, and they themselves in the order of the variables."""
+        """Method of the marginals, and the marginals in the order of the variables."""
         return {
             "algorithm": self.algorithm,
             "log_z": self.log_z,

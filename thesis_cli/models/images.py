@@ -115,7 +115,7 @@ def encoded(pixels: Bools, path: Path) -> bytes:
 
 
 def add_flips(pixels: Bools, share: float, rng: np.random.Generator) -> Bools:
-    """Images in which each pixel is flipped with probability `share`."""
+    """Images, shape (count, h, w), in which each pixel is flipped with probability `share`."""
     return pixels ^ (rng.random(pixels.shape) < share)
 
 

@@ -130,7 +130,7 @@ class LnZAnswer:
 
 
 def quantity_option(**about: Any) -> Any:
-    """What to estimate; its type is `QuantityName`."""
+    """Quantity to estimate; its type is `QuantityName`."""
     return option("lnZ", "Quantity to estimate; f is the trick's own f(Z), which it estimates without bias.", **about)
 
 

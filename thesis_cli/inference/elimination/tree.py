@@ -251,12 +251,12 @@ class Room:
 
 
 def _kind(stride: int, size: int) -> int:
-    """How an input is read along one more axis of a block of `size` entries."""
+    """Mode of reading an input along one more axis of a block of `size` entries."""
     return int(ONE_NUMBER if stride == 0 else RUN if stride == size else GATHERED)
 
 
 def _kinds_of(strides: Sequence[int], dims: Sequence[int], count: int) -> int:
-    """How an input is read along the fastest `count` axes."""
+    """Mode of reading an input along the fastest `count` axes."""
     size, found = 1, set()
     for a in range(len(dims) - 1, len(dims) - count - 1, -1):
         found.add(_kind(strides[a], size))
