@@ -12,7 +12,7 @@ from thesis_cli.privacy.copula.copula import CopulaStages
 from thesis_cli.privacy.embedding.features import draw_features
 from thesis_cli.privacy.embedding.means import mean_at, mean_of_matrix
 from thesis_cli.privacy.embedding.points import synthesise
-from thesis_cli.privacy.kernels import Kernel, Rows
+from thesis_cli.privacy.kernels import RowKernel, Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget, OpenDPGaussian
 from thesis_cli.privacy.mechanisms.stages import OpenDPStages, Passes, release_stages, total_rho
 from thesis_cli.privacy.release.subspace import orthonormal_basis
@@ -73,7 +73,7 @@ def wide(rng):
 
 def main():
     rng = np.random.default_rng(0)
-    kernel = Kernel(np.full(5, 2.0), np.zeros(0))
+    kernel = RowKernel(np.full(5, 2.0), np.zeros(0))
     big, some = (Rows.of_reals(rng.random((count, 5))) for count in (10**6, 20_000))
     points = big[:1000]
     ours = seconds(lambda: mean_at(kernel, blocks(big), points))
@@ -87,7 +87,7 @@ def main():
     theirs = seconds(lambda: sum(features.embed(block).sum(0) for block in blocks(some)) / len(some))
     report("mean of 1,000 features, 20,000 rows", ours, "NumPy in blocks", theirs)
     plane = Rows.of_reals(some.reals[:, :2])
-    flat = Kernel(np.full(2, 2.0), np.zeros(0))
+    flat = RowKernel(np.full(2, 2.0), np.zeros(0))
     ours = seconds(lambda: mean_of_matrix(flat, plane))
     theirs = seconds(lambda: sum(float(flat.matrix(block, plane).sum()) for block in blocks(plane)) / len(plane) ** 2)
     report("mean of the kernel's matrix, D = 2, 20,000 rows", ours, "NumPy in blocks", theirs)

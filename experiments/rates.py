@@ -17,7 +17,7 @@ from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.embeddings.simplex import simplex_weights
 from thesis_cli.privacy.embedding.features import draw_features
 from thesis_cli.privacy.embedding.means import mean_of_matrix
-from thesis_cli.privacy.kernels import Kernel, Rows
+from thesis_cli.privacy.kernels import RowKernel, Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.privacy.release.subspace import orthonormal_basis
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
@@ -90,7 +90,7 @@ def _population(dimension):
 
 
 def _kernel(dimension):
-    return Kernel(np.full(dimension, GAMMA), np.zeros(0))
+    return RowKernel(np.full(dimension, GAMMA), np.zeros(0))
 
 
 def _row(curve, size, coordinates, distance):

@@ -30,7 +30,7 @@ from thesis_cli.models.factor_matrix import load_factor_matrix
 from thesis_cli.models.files import load_model
 from thesis_cli.models.target_files import load_regression
 from thesis_cli.privacy.accounting import ledger
-from thesis_cli.privacy.accounting.chain import Book, Entry
+from thesis_cli.privacy.accounting.chain import Book, LedgerEntry
 from thesis_cli.privacy.release.files import read_record, read_release
 from thesis_cli.privacy.tables.schema import Schema
 from thesis_cli.privacy.tables.table import encoded_rows, open_table
@@ -71,7 +71,7 @@ def lines(path, count):
 VECTOR = np.linspace(-1, 1, 20)
 SCHEMA = (DATA / "tables" / "people.toml").read_bytes()
 SPENT = ledger.Spend(0.5, 1e-7, 0.01, "first", "2026-01-01T00:00:00+00:00")
-LEDGER = Book.of((Entry("people", ledger.Budget(2.0, 1e-6), "zCDP", SPENT),) * 2).to_json().encode()
+LEDGER = Book.of((LedgerEntry("people", ledger.Budget(2.0, 1e-6), "zCDP", SPENT),) * 2).to_json().encode()
 TASKS = b"""[
 {"command": "estimate-z", "parameters": {"model": "m.uai", "samples": 9}, "seed": 0},
 {"command": "estimate-z", "parameters": {"model": "m.uai", "samples": 9}, "seed": 1}

@@ -146,10 +146,10 @@ def test_what_a_promise_is_worth_is_reported_before_it_is_spent(cli, people):  #
     arguments = "dp-release", "people.csv", "--schema", "schema.toml", "--epsilon", 0.1, "--rows", 5, "--quiet"
     result = cli(*arguments, "--delta", 0.001, "--size", 100)
     assert result.status == 0
-    assert re.search(r"warning: the noise has norm [\d.]+ and drowns the signal", result.err)
+    assert re.search(r"warning: the noise has norm [\d.]+ and dominates the signal", result.err)
 
 
-ROW = "is 1/N or more, for {}: such a promise allows publishing a row as it is; give a smaller one; --accept-delta"
+ROW = "is 1/N or more, for {}: such a guarantee allows publishing a row as it is; give a smaller one; --accept-delta"
 
 
 @pytest.mark.parametrize("command", [("dp-release", "--rows", 9), ("dp-measure", "mean(years)")])
@@ -198,7 +198,7 @@ def test_noise_of_every_method_is_reported(cli, people, method, monkeypatch):  #
     plan = "small.csv", "--schema", "small.toml", "--method", method, "--epsilon", 0.001
     plan += () if method == "exponential" else ("--delta", 0.001)
     dry = cli("dp-release", *plan, "--dry-run")
-    assert "drowns the signal" in dry.out
+    assert "dominates the signal" in dry.out
     assert "errors" in dry.out
     spent = []
 
@@ -210,7 +210,7 @@ def test_noise_of_every_method_is_reported(cli, people, method, monkeypatch):  #
     monkeypatch.setattr("thesis_cli.privacy.release.marginals.extra_packages", lambda: (None, None))
     monkeypatch.setattr("thesis_cli.privacy.release.marginals.opendp_marginals", lambda *given: given[-1]())
     result = cli("dp-release", *plan, "--quiet")
-    assert "drowns the signal" in result.err
+    assert "dominates the signal" in result.err
     assert len(spent) == 1
 
 

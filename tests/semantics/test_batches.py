@@ -1,4 +1,4 @@
-"""Choosing points of many worlds at once."""
+"""Choosing points of many environments at once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_strata_are_even_in_rows_and_columns():
 
 
 def test_a_sample_of_combinations_is_even_in_each_argument():
-    """In one world, each of the points of equal weight is chosen as often."""
+    """In one environment, each of the points of equal weight is chosen as often."""
     rng = np.random.default_rng(0)
     parts = [Batch(rng.normal(size=(1, 40)), np.full((1, 40), 1 / 40)) for _ in range(2)]
     full = combined(parts, 1600, rng)

@@ -1,4 +1,4 @@
-"""Denotations: the four rules, worlds of `let`, reductions and bounds, against exact answers."""
+"""Denotations: the four rules, environments of `let`, reductions and bounds, against exact answers."""
 
 from __future__ import annotations
 

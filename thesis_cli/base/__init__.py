@@ -1,4 +1,4 @@
-"""What everything else stands on: array types, progress, threads, files, locks, errors.
+"""Shared ground of all packages: array types, progress, threads, files, locks, errors.
 
 It imports nothing else of this package. Start with `errors.py` (what a wrong input raises),
 `arrays.py` (types of arrays) and `progress.py` (how long work reports); `files.py` writes files

@@ -172,7 +172,7 @@ def _cause(status: int) -> str:
 
 
 def _main() -> None:
-    """What the process does."""
+    """Run the work of the child process and send its answer."""
     answers = os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)

@@ -1,4 +1,4 @@
-"""What is wrong with an input, in one line."""
+"""Errors of input: one line each."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ REQUIREMENTS = {
     "torch": "torch, or make install EXTRAS=dev,nn in a checkout",
     "z3": "z3-solver",
 }
-"""What `pip install` takes for a module, where that is not its name."""
+"""Names for `pip install` of modules that are called otherwise."""
 
 
 def how_to_install(module: str) -> str:

@@ -142,7 +142,7 @@ def save(plot: Callable[[], Figure], stem: Path, origin: str = "") -> list[Path]
 
 
 def difference(old: bytes, new: bytes) -> str:
-    """What a reader of two PNGs sees changed, in words; empty if nothing.
+    """Visible differences of two PNGs, in words; empty if nothing.
 
     Processors may round the edges of lines differently. Pictures look the same if at most `SHARE`
     of their pixels differ by more than `LEVELS`.

@@ -1,4 +1,4 @@
-"""How much memory solvers may take, and how it is said."""
+"""Memory that solvers may take, and its wording."""
 
 DEFAULT_MEMORY = 2**31
 """Bytes for the tables of one solver."""

@@ -23,7 +23,7 @@ from typing import TypeVar
 logger = logging.getLogger("thesis_cli")
 
 TRIALS = 3
-"""How often an item is tried whose process is killed."""
+"""Most attempts at an item whose process is killed."""
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")

@@ -1,4 +1,4 @@
-"""How a result came about: versions, machine, commit."""
+"""Origin of a result: versions, machine, commit."""
 
 from __future__ import annotations
 

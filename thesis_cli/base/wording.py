@@ -20,7 +20,7 @@ _PARAMETERS = re.compile(r"^([a-z][\w+]*://[^?]*)\?.*", re.IGNORECASE | re.DOTAL
 _MALFORMED = re.compile(r"^((?:sqlite|postgres\w*)(?:\+\w+)?):(?!//).*", re.IGNORECASE | re.DOTALL)
 _KEY = re.compile(r"""\b((?:ssl)?pass(?:word|wd)?|pwd)(\s*=\s*)('[^']*'|"[^"]*"|[^\s;&,)]+)""", re.IGNORECASE)
 _END = r"(?=: |; |, |[)\"']|\s*$)"
-"""Where a URL within a message ends."""
+"""The end of a URL within a message."""
 _SAID = (
     (re.compile(r"([a-z][\w+]*://[^\s:/@]*):(?=\S).*@", re.IGNORECASE), r"\1:***@"),
     (re.compile(rf"([a-z][\w+]*://(?:(?!: |; )[^?\n])*)\?.*?{_END}", re.IGNORECASE | re.MULTILINE), r"\1?***"),

@@ -65,7 +65,7 @@ class Compiled:
 
     @classmethod
     def read(cls, path: Path, code: str) -> Compiled:
-        """What is recorded; nothing if it is about other code, or if a file is gone."""
+        """The record of the folder; nothing if it is about other code, or if a file is gone."""
         try:
             found = json.loads(path.read_text())
             if found["code"] == code and all(map(os.path.exists, found["files"])):
@@ -84,7 +84,7 @@ class Compiled:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class CompileResult(Summary):
-    """What was compiled.
+    """Summary of a compilation.
 
     Attributes
     ----------

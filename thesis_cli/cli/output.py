@@ -1,4 +1,4 @@
-"""What a command writes: its summary on standard output, and the file of its result."""
+"""Output of a command: its summary on standard output, and the file of its result."""
 
 from __future__ import annotations
 

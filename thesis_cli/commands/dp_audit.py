@@ -43,7 +43,7 @@ class AuditRequest(Request):
     reveals.
 
     The tables are invented, the worst that a search finds, and the noise is that of dp-release, so
-    it has no seed. The exit status is 1 if the releases contradict what the budget promises.
+    it has no seed. The exit status is 1 if the releases contradict what the budget guarantees.
     """
 
     usual = ("method", "epsilon", "runs", "seconds")

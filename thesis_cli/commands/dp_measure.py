@@ -48,7 +48,7 @@ class MeasureRequest(Request):
     privacy.
 
     Each answer has a 95 % interval for the statistic of the table itself. All answers together have
-    the promise, and may be given away with their record.
+    the privacy guarantee, and may be given away with their record.
     """
 
     usual = ("schema", "epsilon", "define", "query", "ledger", "dry_run", "out")
@@ -178,7 +178,7 @@ class MeasureResult(Result):
         guarantee = self.measurement.promise
         budget = f"({guarantee.epsilon:.4g}, {guarantee.delta:.4g})"
         whom = f"of each of the {guarantee.rows:,} rows" if guarantee.rows else f"between {guarantee.neighbours}"
-        lines.append(("promise", f"{budget}-differential privacy {whom}"))
+        lines.append(("guarantee", f"{budget}-differential privacy {whom}"))
         lines.append(risk_line(guarantee.epsilon, guarantee.delta, self.measurement.rho))
         lines.append(("intervals", "95 %, for the statistics of the table itself, clamped to the schema"))
         if self.measurement.mechanism is not None:

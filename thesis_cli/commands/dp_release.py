@@ -127,7 +127,7 @@ class ReleaseRequest(Request):
     )
     person: str | None = option(
         None,
-        "Column that names each row's person; the promise is then a person's, and no output shows the column.",
+        "Column that names each row's person; the guarantee is then a person's, and no output shows the column.",
         methods=heeding_methods("person"),
     )
     contribution_bound: int | None = option(
@@ -139,7 +139,7 @@ class ReleaseRequest(Request):
     )
     neighbours: Literal["replace", "add-remove"] = option(
         "replace",
-        "Tables that the promise compares: one row or person is replaced, or is missing in one of them; add-remove"
+        "Tables that the guarantee compares: one row or person is replaced, or is missing in one of them; add-remove"
         " keeps the number of rows secret.",
         methods=heeding_methods("neighbours"),
     )
@@ -166,7 +166,7 @@ class ReleaseRequest(Request):
         methods=heeding_methods("algorithm"),
     )
     noise: Literal["gaussian", "laplace"] = option(
-        "gaussian", "Noise; laplace promises delta 0 and is larger.", methods=heeding_methods("noise")
+        "gaussian", "Noise; laplace guarantees delta 0 and is larger.", methods=heeding_methods("noise")
     )
     size: int | None = option(
         None,
@@ -295,7 +295,7 @@ class ReleaseRequest(Request):
             if getattr(self, name) is None:
                 raise InputError(f"--{name} is missing", "a release needs it")
         if self.noise == "laplace" and self.delta:
-            raise InputError("--delta does not go with --noise laplace", "Laplace noise promises delta 0")
+            raise InputError("--delta does not go with --noise laplace", "Laplace noise guarantees delta 0")
         if self.person is not None and self.contribution_bound is None:
             remedy = "give the largest number of a person's rows that count"
             raise InputError("--person is given without --contribution-bound", remedy)

@@ -170,7 +170,7 @@ def _orders(guide: Guide, tasks: Sequence[Task]) -> list[tuple[float, ...]]:
 
 
 def _used(task: Task) -> Bools | None:
-    """Which attributes the program that a task states uses."""
+    """Attributes that the program of a task uses, if it states one."""
     import numpy as np
 
     from thesis_cli.synthesis.language.dsl import ATTRIBUTES

@@ -275,7 +275,7 @@ def _seed(request: MakeCorpusRequest) -> int:
 
 
 def _record(request: Request, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What the card of a corpus holds from the beginning."""
+    """Entries that the card of a corpus has before programs are made."""
     from thesis_cli.base.provenance import provenance
 
     versions = provenance()["versions"]
@@ -306,7 +306,7 @@ def _signatures(inputs: Sequence[str] | None) -> tuple[Signature, ...]:
 
 
 def _features(balance: Sequence[str] | None) -> tuple[Feature, ...]:
-    """What to balance by, from words separated by commas, each once."""
+    """Parts to balance by, from words separated by commas, each once."""
     from thesis_cli.synthesis.corpus.balance import FEATURES
 
     words = [word.strip() for text in balance or () for word in text.split(",")]

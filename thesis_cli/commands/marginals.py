@@ -114,7 +114,7 @@ class MarginalsResult(Result):
 
     @presentation
     def facts(self) -> Mapping[str, Any]:
-        """How the marginals were found, and they themselves in the order of the variables."""
+        """Method of the marginals, and the marginals in the order of the variables."""
         return {
             "algorithm": self.algorithm,
             "log_z": self.log_z,
@@ -245,7 +245,7 @@ def _trw(graph: FactorGraph) -> _Found:
 
 
 def _passed(probabilities: Floats, log_z: float, converged: bool, algorithm: str) -> _Found:
-    """What message passing found."""
+    """Marginals that message passing finds."""
     if log_z == -math.inf:  # message passing gives -inf only where ln Z is
         raise NoConfiguration()
     if not converged:
@@ -273,7 +273,7 @@ def _sample(graph: FactorGraph, request: MarginalsRequest, seed: int) -> _Found:
 
 
 def _shares(graph: FactorGraph, states: np.ndarray[Any, Any], variable: int) -> np.ndarray[Any, Any]:
-    """How often each state that evidence leaves was drawn."""
+    """Frequencies among draws of the states that evidence leaves."""
     import numpy as np
 
     own = np.zeros_like(states) if variable in graph.observed else states

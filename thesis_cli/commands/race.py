@@ -111,7 +111,7 @@ class RaceResult(EstimatesResult):
 
     @presentation
     def details(self) -> list[tuple[str, str]]:
-        """What the races cost, and how many ended with a wrong state."""
+        """Cost of the races, and how many ended with a wrong state."""
         if self.maxima is None:
             return []
         races, wrong = counted(self.maxima.values.size, "race"), self.maxima.errors

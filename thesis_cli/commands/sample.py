@@ -108,7 +108,7 @@ class SampleResult(Result):
 
     @presentation
     def facts(self) -> Mapping[str, Any]:
-        """How the draws were made, what they cost, and the frequencies of the states."""
+        """Method and cost of the draws, and the frequencies of the states."""
         return {
             "algorithm": self.algorithm,
             "distribution": self.distribution,

@@ -113,7 +113,7 @@ class StructuredLnZResult(EstimatesResult):
 
     @presentation
     def details(self) -> list[tuple[str, str]]:
-        """What a telescoping product cost."""
+        """Cost of a telescoping product."""
         costs = self.costs
         if not costs:
             return []
@@ -171,7 +171,7 @@ def _planned(request: StructuredLnZRequest, model: StructuredModel) -> tuple[lis
 
 @dataclass(frozen=True)
 class _Job:
-    """What a method needs."""
+    """Inputs of a method."""
 
     request: StructuredLnZRequest
     model: StructuredModel

@@ -106,7 +106,7 @@ class StructuredSampleResult(Result):
 
     @presentation
     def facts(self) -> Mapping[str, Any]:
-        """How the draws were made, what they cost, and which structures are most frequent."""
+        """Method and cost of the draws, and the most frequent structures."""
         return {
             "algorithm": self.algorithm,
             "distribution": self.distribution,

@@ -43,7 +43,7 @@ LIMITS = (
     "It has seen random programs of the lengths of its corpus, with five random examples of each: programs of people, "
     "other lengths, fewer examples and short lists are harder. It cannot tell what the examples do not show."
 )
-"""What every network is bad at."""
+"""A limitation of all networks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,7 +270,7 @@ def _baselines(data: TrainingData) -> dict[str, float]:
 
 
 def _device(request: TrainGuideRequest) -> str:
-    """Where to train: cpu or cuda.
+    """Device to train on: cpu or cuda.
 
     Raises
     ------

@@ -185,7 +185,7 @@ def entropy_maxima(
 
 
 def check_orders(orders: Floats) -> None:
-    """Raise `InputError` for a negative or NaN order."""
+    """Raise `InputError` for a negative or NaN order of some orders, shape (orders,)."""
     for order in orders[~(orders >= 0)]:
         raise InputError(f"the order is {order:g}", "it must be 0 or more, or inf")
 

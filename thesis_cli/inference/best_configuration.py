@@ -105,7 +105,7 @@ def best_configuration(
 
 @dataclass
 class _Answer:
-    """What a solver has found: a configuration, `-inf` and anything if none, and a bound."""
+    """Answer of a solver: a configuration, `-inf` and anything if none, and a bound."""
 
     value: float
     states: Ints

@@ -1,4 +1,4 @@
-"""What a computation is predicted to take."""
+"""Predicted seconds and bytes of a computation."""
 
 from __future__ import annotations
 

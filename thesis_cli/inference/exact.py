@@ -143,7 +143,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class ExactPlan:
-    """How to find the exact ln Z of a factor graph.
+    """Plan of the computation of the exact ln Z of a factor graph.
 
     Attributes
     ----------

@@ -42,7 +42,7 @@ def flat_tables(sizes: Ints, factors: Sequence[Factor]) -> FlatTables:
 
 
 def starts(lengths: Sequence[int] | Ints) -> Ints:
-    """Where parts of these lengths start, and where the last one ends."""
+    """Starts of parts of lengths, shape (parts,), and the end of the last one; shape (parts + 1,)."""
     found = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=found[1:])
     return found

@@ -220,7 +220,7 @@ class _Partition:
                     add((banned | bans)[left], [j for j, stays in zip(some, left, strict=True) if stays], bans[left])
 
     def _own(self, j: int) -> slice:
-        """Where the states of the free variable j are."""
+        """Places of the states of the free variable j."""
         i = self._free[j]
         return slice(int(self._starts[i]), int(self._starts[i]) + self._graph.cardinalities[i])
 

@@ -44,7 +44,7 @@ _ENTRY = re.compile(_PROPERTIES + r"(?:(table|default)\b|\(([^(){};]*)\))([^(){}
 _KEYWORD = re.compile(r"^[ \t]*(network|variable|probability)\b(.*)", re.MULTILINE | re.DOTALL)
 _QUOTES_AND_COMMENTS = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _HIDDEN = {ord(letter): 0xE000 + k for k, letter in enumerate("{}()[],;| \t")}
-"""What stands for the letters of a quoted name that separate others."""
+"""Stand-ins for separators within a quoted name."""
 _SHOWN = {hidden: letter for letter, hidden in _HIDDEN.items()}
 
 
@@ -240,7 +240,7 @@ class _File:
     def _places(
         self, scope: tuple[int, ...], entries: list[re.Match[str]], rows: int, at: int
     ) -> npt.NDArray[np.int64]:
-        """Which of the entries holds each distribution, shape (rows,), the last parent fastest."""
+        """Entry that holds each distribution, shape (rows,), the last parent fastest."""
         child = self.names[scope[0]]
         listed: dict[int, int] = {}
         default = -1

@@ -69,7 +69,7 @@ class Numbers:
 
     @property
     def count(self) -> int:
-        """How many words there are."""
+        """Number of words."""
         return self.values.size
 
     def word(self, place: int) -> str:

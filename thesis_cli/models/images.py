@@ -30,7 +30,7 @@ SUFFIXES = (".png", ".pbm", ".pgm", ".npy")
 """Endings of the files that are read and written."""
 
 OTHER_SUFFIXES = (".ppm", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp")
-"""Of pictures that are not; a folder that has one is refused rather than read in part."""
+"""Formats of pictures that are not read; a folder that has one is refused rather than read in part."""
 
 _REMEDY = "give PNG, PBM, PGM or NPY files"
 
@@ -115,7 +115,7 @@ def encoded(pixels: Bools, path: Path) -> bytes:
 
 
 def add_flips(pixels: Bools, share: float, rng: np.random.Generator) -> Bools:
-    """Images in which each pixel is flipped with probability `share`."""
+    """Images, shape (count, h, w), in which each pixel is flipped with probability `share`."""
     return pixels ^ (rng.random(pixels.shape) < share)
 
 

@@ -124,7 +124,7 @@ def quantile(target: Compiled, d: int, u: float, low: float, high: float) -> flo
 
 @helper(cache=True)
 def log_ratio(target: Compiled, x: Floats) -> float:
-    """Compute o(x)."""
+    """Compute o(x) of a point, shape (dimensions,)."""
     if target.kind == REGRESSION:
         value = _regression(x, target.first, target.third, target.fourth)
     else:
@@ -134,7 +134,7 @@ def log_ratio(target: Compiled, x: Floats) -> float:
 
 @kernel()
 def bound(target: Compiled, low: Floats, high: Floats) -> float:
-    """Upper bound of o on a box."""
+    """Upper bound of o on the box between two points, shape (dimensions,)."""
     if target.kind == REGRESSION:
         value = _regression_bound(low, high, target.first, target.second, target.third, target.fourth)
     else:

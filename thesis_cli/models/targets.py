@@ -270,7 +270,7 @@ def log_ratios(target: Target, points: Floats) -> Floats:
 
 
 def split_dimension(target: Target, low: Floats, high: Floats, halvings: npt.NDArray[np.int64]) -> int:
-    """The dimension that makes the bound of a box loosest.
+    """The dimension that makes the bound of a box loosest; all arrays have shape (dimensions,).
 
     For each dimension the box is made flat at its two quartiles in turn; the dimension with the
     smallest average bound is chosen. (A maximum may lie at the median, and two halves would both

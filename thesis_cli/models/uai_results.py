@@ -23,7 +23,7 @@ def partition_function(log_z: float) -> str:
 
 
 def marginals(probabilities: Sequence[Floats]) -> str:
-    """A MAR file: number of variables, then for each its number of states and their probabilities.
+    """A MAR file: number of variables, then for each its number of states and their probabilities, shape (states,).
 
     Parameters
     ----------

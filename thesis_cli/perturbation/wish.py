@@ -97,7 +97,7 @@ def _without_enumeration(
 
 
 def estimates(maxima: ParityMaxima, confidence: float, rng: np.random.Generator) -> list[Estimate]:
-    """What maxima under parity constraints say of ln Z.
+    """Estimate of ln Z from maxima under parity constraints.
 
     Parameters
     ----------

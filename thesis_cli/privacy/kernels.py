@@ -45,7 +45,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class RowKernel:
     """k(x, y) = exp(-sum_d gamma_d (x_d - y_d)^2) prod_c rho_c^[x_c != y_c]; k(x, x) = 1 and 0 <= k
     <= 1.
 
@@ -73,7 +73,7 @@ class Kernel:
             raise InputError(f"rho is {self.rho}", "all must be at least 0 and below 1")
 
     def matrix(self, a: Rows, b: Rows) -> Floats:
-        """Kernel of every row of `a` with every row of `b`, shape (len(a), len(b))."""
+        """RowKernel of every row of `a` with every row of `b`, shape (len(a), len(b))."""
         exponent = np.zeros((len(a), len(b)))
         for d, gamma in enumerate(self.gamma):
             exponent -= gamma * np.subtract.outer(a.reals[:, d], b.reals[:, d]) ** 2

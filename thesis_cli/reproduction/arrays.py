@@ -70,7 +70,7 @@ class Cluster(Protocol):
         ...
 
     def story(self, array: Array, job: int) -> str:
-        """How a job ended, if that is known, and the last lines of its output."""
+        """End of a job, if it is known, and the last lines of its output."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Which rows of the table of claims and which tests check each numbered statement of the sources.
+"""Rows of claims and tests that check each numbered statement of the sources.
 
 `data/coverage/SOURCE.csv` has an entry for each number: what it says in one line, and the rows that
 judge it, the tests that check it, the number of another source that it repeats, or the reason for
@@ -355,7 +355,7 @@ def _others(coverage: Coverage) -> str:
 
 
 def _summary(coverage: Coverage) -> str:
-    """How many numbers of each source have rows, tests alone, or neither."""
+    """Counts of numbers of each source that have rows, tests alone, or neither."""
     lines = [
         "| source | numbers | judged by rows | by tests alone | as another number | neither | verdicts |",
         "| --- | --- | --- | --- | --- | --- | --- |",

@@ -152,7 +152,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far the numbers of a column may be from those of another run, on any processor.
+    """Tolerance of a column's numbers between two runs, on any processor.
 
     Attributes
     ----------

@@ -271,7 +271,7 @@ def file_of(folder: Path, key: str) -> Path:
 
 
 def _read(path: Path) -> Iterator[tuple[int, TaskSpec]]:
-    """Where each task's line starts, and the task.
+    """Start of each task's line, and the task.
 
     A task that differs from the one before only in its seed is not parsed again.
     """
@@ -302,7 +302,7 @@ def _written(entries: Iterable[TaskSpec], file: IO[bytes]) -> Iterator[tuple[int
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Where the line of each task starts, and the line; at least one."""
+    """Start of the line of each task, and the line; at least one."""
     with open(path, "rb") as file:
         begin = start = len(line := file.readline())
         if line.strip() != b"[":

@@ -1,7 +1,7 @@
-"""Expansions of one expression in many worlds at once.
+"""Expansions of one expression in many environments at once.
 
-A world gives a value to each variable in scope. In world w an expression denotes the expansion
-sum_n weights[w, n] Phi(points[w, n]). What holds in all worlds alike has one row.
+An environment gives a value to each variable in scope. In environment w an expression denotes the expansion
+sum_n weights[w, n] Phi(points[w, n]). What holds in all environments alike has one row.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Limit:
 
     Attributes
     ----------
-    value : one number for each world, or one for all; inf if there is no bound.
+    value : one number for each environment, or one for all; inf if there is no bound.
     reason : why it is infinite; empty if it is not.
     """
 
@@ -47,7 +47,7 @@ class Limit:
 
     @property
     def largest(self) -> float:
-        """The largest bound of all worlds."""
+        """The largest bound of all environments."""
         return float(self.value.max())
 
 
@@ -57,14 +57,14 @@ NONE = Limit(np.zeros(1))
 
 @dataclass(frozen=True)
 class Batch:
-    """The denotation of an expression in each world.
+    """The denotation of an expression in each environment.
 
     Attributes
     ----------
     points, weights : shapes (W, n) or (1, n) each; a point is NaN where the expression has no value.
-    error : bound on the W1 distance from the exact distribution in each world, given the values of
+    error : bound on the W1 distance from the exact distribution in each environment, given the values of
         the variables.
-    range : interval that holds the exact values in all worlds.
+    range : interval that holds the exact values in all environments.
     slopes : bound on the W1 distance that a change of a variable by 1 makes, by variable.
     undefined : places and reasons of points that are NaN; empty if none is.
     embedded : bound on the RKHS distance from the exact embedding, if no variable matters; inf if
@@ -84,21 +84,21 @@ class Batch:
     @property
     def closed(self) -> bool:
         """Whether no variable matters."""
-        return self.worlds == 1 and not any(limit.value.any() for limit in self.slopes.values())
+        return self.environments == 1 and not any(limit.value.any() for limit in self.slopes.values())
 
     @property
-    def worlds(self) -> int:
-        """Number of worlds, 1 if all are alike."""
+    def environments(self) -> int:
+        """Number of environments, 1 if all are alike."""
         return max(len(self.points), len(self.weights))
 
     @property
     def count(self) -> int:
-        """Number n of points in a world."""
+        """Number n of points in an environment."""
         return int(self.points.shape[1])
 
     @property
     def operand(self) -> Operand:
-        """Range, and E|X| in each world."""
+        """Range, and E|X| in each environment."""
         sizes = (np.abs(self.weights) * np.abs(self.points)).sum(1) + self.error.value
         return Operand(self.range, np.where(np.isnan(sizes), math.inf, sizes))
 
@@ -110,28 +110,28 @@ class Batch:
         moment = self.operand.moment
         return Operand(self.range, float(np.max(moment)))
 
-    def full(self, worlds: int) -> tuple[Floats, Floats]:
-        """Points and weights of shape (worlds, n) each."""
-        shape = worlds, self.count
+    def full(self, environments: int) -> tuple[Floats, Floats]:
+        """Points and weights of shape (environments, n) each."""
+        shape = environments, self.count
         return np.broadcast_to(self.points, shape), np.broadcast_to(self.weights, shape)
 
 
-def strata(worlds: int, count: int, rng: np.random.Generator) -> Floats:
-    """Uniform numbers of shape (worlds, count), evenly spread in each row and in each column.
+def strata(environments: int, count: int, rng: np.random.Generator) -> Floats:
+    """Uniform numbers of shape (environments, count), evenly spread in each row and in each column.
 
     Each number is uniform on (0, 1). A row has one number in each of `count` equal parts, in random
     order, and their places within the parts are evenly spread over the rows.
     """
-    rows = np.tile(np.arange(count), (worlds, 1))
+    rows = np.tile(np.arange(count), (environments, 1))
     part = rng.permuted(rows, axis=1)
-    return (part + offsets(worlds, count, rng)) / count
+    return (part + offsets(environments, count, rng)) / count
 
 
-def offsets(worlds: int, count: int, rng: np.random.Generator) -> Floats:
-    """Uniform numbers of shape (worlds, count), evenly spread in each column."""
-    columns = np.tile(np.arange(worlds)[:, np.newaxis], (1, count))
+def offsets(environments: int, count: int, rng: np.random.Generator) -> Floats:
+    """Uniform numbers of shape (environments, count), evenly spread in each column."""
+    columns = np.tile(np.arange(environments)[:, np.newaxis], (1, count))
     places = rng.permuted(columns, axis=0)
-    return np.asarray((places + rng.random((worlds, count))) / worlds)
+    return np.asarray((places + rng.random((environments, count))) / environments)
 
 
 def chosen(batch: Batch, shares: Floats) -> tuple[Floats, Floats]:
@@ -139,16 +139,16 @@ def chosen(batch: Batch, shares: Floats) -> tuple[Floats, Floats]:
 
     Parameters
     ----------
-    shares : numbers in (0, 1), shape (worlds, m).
+    shares : numbers in (0, 1), shape (environments, m).
 
     Returns
     -------
-    points : shape (worlds, m).
-    factors : sign of each point's weight times the total absolute weight of its world, so that the
+    points : shape (environments, m).
+    factors : sign of each point's weight times the total absolute weight of its environment, so that the
         mean of factors times features estimates the expansion.
     """
-    alike = batch.worlds == 1
-    points, weights = batch.full(batch.worlds)
+    alike = batch.environments == 1
+    points, weights = batch.full(batch.environments)
     order = np.argsort(points, axis=1, kind="stable")
     points, weights = np.take_along_axis(points, order, 1), np.take_along_axis(weights, order, 1)
     sums = np.cumsum(np.abs(weights), axis=1)
@@ -157,7 +157,7 @@ def chosen(batch: Batch, shares: Floats) -> tuple[Floats, Floats]:
     if alike:
         at = np.minimum(np.searchsorted(sums[0], shares, side="right"), batch.count - 1)
         return points[0, at], np.sign(weights[0, at]) * totals[0]
-    rows = np.arange(batch.worlds)[:, np.newaxis]
+    rows = np.arange(batch.environments)[:, np.newaxis]
     keys = np.searchsorted((sums + rows).ravel(), (shares + rows).ravel(), side="right").reshape(shares.shape)
     at = np.clip(keys - rows * batch.count, 0, batch.count - 1)
     return np.take_along_axis(points, at, 1), np.sign(np.take_along_axis(weights, at, 1)) * totals
@@ -180,16 +180,16 @@ class Combined:
 
 
 def combined(parts: Sequence[Batch], pool: int, rng: np.random.Generator, spread: bool = True) -> Combined:
-    """All combinations of the points of independent expressions in each world, or a sample.
+    """All combinations of the points of independent expressions in each environment, or a sample.
 
     Parameters
     ----------
-    pool : largest number of combinations in all worlds together. Of more, a sample is taken: evenly
-        spread in each expression, in random combinations, and at least one in each world.
+    pool : largest number of combinations in all environments together. Of more, a sample is taken: evenly
+        spread in each expression, in random combinations, and at least one in each environment.
     spread : whether a sample is evenly spread; otherwise it is independent.
     """
-    worlds = max(part.worlds for part in parts)
-    most = max(1, pool // worlds)
+    environments = max(part.environments for part in parts)
+    most = max(1, pool // environments)
     total = math.prod(part.count for part in parts)
     if total <= most:
         shape = tuple(part.count for part in parts)
@@ -198,29 +198,29 @@ def combined(parts: Sequence[Batch], pool: int, rng: np.random.Generator, spread
             sides = tuple(part.count if axis == k else 1 for k in range(len(parts)))
             columns.append(part.points.reshape(-1, *sides))
             weights = weights * part.weights.reshape(-1, *sides)
-        wide = (max(worlds, len(weights)), *shape)
+        wide = (max(environments, len(weights)), *shape)
         return Combined(
-            [np.broadcast_to(column, wide).reshape(worlds, total) for column in columns],
+            [np.broadcast_to(column, wide).reshape(environments, total) for column in columns],
             weights.reshape(len(weights), total),
             False,
         )
     columns, weights = [], np.full((1, most), 1 / most)
     for part in parts:
         if part.count == 1:
-            columns.append(np.broadcast_to(part.points, (worlds, most)))
+            columns.append(np.broadcast_to(part.points, (environments, most)))
             weights = weights * part.weights
             continue
-        shares = strata(worlds, most, rng) if spread else rng.random((worlds, most))
+        shares = strata(environments, most, rng) if spread else rng.random((environments, most))
         points, factors = chosen(part, shares)
         columns.append(points)
         weights = weights * factors
     return Combined(columns, weights, True)
 
 
-def thinned(batch: Batch, worlds: int, pool: int, rng: np.random.Generator) -> Batch:
-    """A batch with at most `pool` points in some worlds together, evenly spread in each."""
-    if worlds * batch.count <= pool:
+def thinned(batch: Batch, environments: int, pool: int, rng: np.random.Generator) -> Batch:
+    """A batch with at most `pool` points in some environments together, evenly spread in each."""
+    if environments * batch.count <= pool:
         return batch
-    found = combined([batch, Batch(np.zeros((worlds, 1)), np.ones((1, 1)))], pool, rng)
-    error = Limit.of(math.inf, f"{batch.count} points in each of {worlds} worlds were sampled")
+    found = combined([batch, Batch(np.zeros((environments, 1)), np.ones((1, 1)))], pool, rng)
+    error = Limit.of(math.inf, f"{batch.count} points in each of {environments} environments were sampled")
     return replace(batch, points=found.columns[0], weights=found.weights, error=batch.error + error)

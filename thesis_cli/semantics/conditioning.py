@@ -34,7 +34,7 @@ PREDICTED = 10
 NEAR = 1e-5
 """Least mean kernel, of bandwidth 0.2, of the observed rows with the observed value."""
 FEWEST, FEW = 8, 64
-"""What takes so few values is discrete: any 8, or up to 64 if each has 8 rows. The rows with the
+"""Most values of a discrete variable: any 8, or up to 64 if each has 8 rows. The rows with the
 observed value then have its conditional distribution, which is what a ridge of 0 gives.
 """
 TAIL = 1e-12

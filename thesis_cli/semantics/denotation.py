@@ -22,7 +22,7 @@ POOL = 2**18
 
 @dataclass(frozen=True)
 class Settings:
-    """How expressions are evaluated. Raises InputError for a size, name or bandwidth that is not
+    """Settings of an evaluation of expressions. Raises InputError for a size, name or bandwidth that is not
     allowed.
 
     Attributes

@@ -7,7 +7,7 @@ points in sum.
 
 `let v = e1 in e` denotes sum_i a_i [[e[x_i / v]]] over the points x_i of e1. With `given`, the weights
 a_i are those of the conditional distribution of the bound variables. An event c multiplies them by
-its probability in each world, which is exact. An observed value `e == r` makes them those of a
+its probability in each environment, which is exact. An observed value `e == r` makes them those of a
 conditional mean embedding.
 """
 
@@ -42,16 +42,16 @@ TOTAL = 1e-13
 PILOT = 50
 """Size of the coarse evaluation that sets a bandwidth."""
 FEW = 8
-"""Number of points in a world from which they are means of cells, and not drawn."""
+"""Number of points in an environment from which they are means of cells, and not drawn."""
 
 
 @dataclass(frozen=True)
-class Worlds:
+class Environments:
     """Values of the variables in scope.
 
     Attributes
     ----------
-    count : number of worlds.
+    count : number of environments.
     values : values of each variable, shape (count,).
     ranges : range of each variable.
     undefined : places and reasons of values that are NaN, by variable.
@@ -62,17 +62,17 @@ class Worlds:
     ranges: Mapping[str, Interval] = field(default_factory=dict)
     undefined: Mapping[str, str] = field(default_factory=dict)
 
-    def bound(self, name: str, batch: Batch) -> Worlds:
-        """A world for each world and each point of a batch, which the name is bound to."""
+    def bound(self, name: str, batch: Batch) -> Environments:
+        """An environment for each environment and each point of a batch, which the name is bound to."""
         points, _ = batch.full(self.count)
         values = {other: np.repeat(found, batch.count) for other, found in self.values.items()}
         ranges = {**self.ranges, name: batch.range}
         undefined = {**self.undefined, name: batch.undefined}
-        return Worlds(self.count * batch.count, {**values, name: points.ravel()}, ranges, undefined)
+        return Environments(self.count * batch.count, {**values, name: points.ravel()}, ranges, undefined)
 
 
-CLOSED = Worlds()
-"""The one world of an expression without free variables."""
+CLOSED = Environments()
+"""The one environment of an expression without free variables."""
 
 
 def evaluate(expression: Expression, settings: Settings, seed: int = 0, table: Table | None = None) -> Evaluated:
@@ -129,7 +129,7 @@ def _over(evaluator: Evaluator, expression: Expression, table: Table) -> tuple[B
     share = float(np.abs(weights).sum() / size)
     if not present.all():
         weights = weights / total
-    batch = evaluator.value(expression, Worlds(len(weights), values, ranges))
+    batch = evaluator.value(expression, Environments(len(weights), values, ranges))
     points, inner = batch.full(len(weights))
     size = np.abs(weights)[:, np.newaxis]
     error = Limit.of(float((size[:, 0] * batch.error.value).sum()), batch.error.reason)
@@ -153,28 +153,28 @@ class Evaluator:
         self.projected = 0.0
         self.evaluations = 0
 
-    def value(self, node: Expression, worlds: Worlds, kernel: Kernel | None = None) -> Batch:
-        """The denotation of an expression in each world; in all alike if it has no free variable.
+    def value(self, node: Expression, environments: Environments, kernel: Kernel | None = None) -> Batch:
+        """The denotation of an expression in each environment; in all alike if it has no free variable.
 
         Parameters
         ----------
         kernel : kernel that the error is measured with, if the expression has no free variable;
             None for one that suits the points.
         """
-        if worlds.values and not node.free:
-            worlds = CLOSED
+        if environments.values and not node.free:
+            environments = CLOSED
         match node:
             case Number():
                 return Batch(np.array([[node.value]]), np.ones((1, 1)), range=(node.value, node.value), embedded=0.0)
             case Variable():
-                values = worlds.values[node.name][:, np.newaxis]
-                slopes, why = {node.name: Limit.of(1.0)}, worlds.undefined.get(node.name, "")
-                span = worlds.ranges[node.name]
+                values = environments.values[node.name][:, np.newaxis]
+                slopes, why = {node.name: Limit.of(1.0)}, environments.undefined.get(node.name, "")
+                span = environments.ranges[node.name]
                 return Batch(values, np.ones((1, 1)), range=span, slopes=slopes, undefined=why)
             case Let():
-                return self.settled(bound(self, node, worlds), node, kernel)
+                return self.settled(bound(self, node, environments), node, kernel)
         wanted = kernels_of_arguments(node, kernel)
-        parts = [self.value(part, worlds, one) for part, one in zip(node.arguments, wanted, strict=True)]
+        parts = [self.value(part, environments, one) for part, one in zip(node.arguments, wanted, strict=True)]
         if node.name in FUNCTIONS:
             return self.settled(self._function(node, parts, kernel), node, kernel)
         return self.settled(self._distribution(node, parts), node, kernel)
@@ -287,24 +287,26 @@ class Evaluator:
 
     def _points(self, family: Distribution, found: Combined, place: Place) -> tuple[Floats, Floats, Limit]:
         """Points and weights of a mixture of continuous distributions, and their W1 error."""
-        worlds, combinations = found.columns[0].shape
-        count = int(max(1, min(self.settings.size, self.pool // (worlds * combinations))))
+        environments, combinations = found.columns[0].shape
+        count = int(max(1, min(self.settings.size, self.pool // (environments * combinations))))
         parameters = [np.asarray(column, np.float64) for column in found.columns]
         assert family.quantile is not None
         if self.settings.draws == "random":
             wide = [p[..., np.newaxis] for p in parameters]
-            points = family.quantile(self.rng.random((worlds, combinations, count)), *wide)
+            points = family.quantile(self.rng.random((environments, combinations, count)), *wide)
             added = Limit.of(math.inf, f"the points of {family.name} at {place} are random")
         else:
             if count >= FEW:
                 points, errors = cell_means(family, count, parameters)
             else:
-                places = offsets(worlds * combinations, count, self.rng).reshape(worlds, combinations, count)
+                places = offsets(environments * combinations, count, self.rng).reshape(
+                    environments, combinations, count
+                )
                 points, errors = drawn(family, count, places, parameters)
             added = Limit.of((np.abs(found.weights) * errors).sum(1))
         self.evaluations += points.size
         weights = np.repeat(found.weights / count, count, axis=1)
-        return points.reshape(worlds, combinations * count), weights, added
+        return points.reshape(environments, combinations * count), weights, added
 
     def _limits(
         self, node: Call, parts: list[Batch], sloping: Callable[..., Slopes], jumps: bool
@@ -339,8 +341,8 @@ ROWS = 40_000
 """Largest number of rows of a conditional mean embedding."""
 
 
-def bound(evaluator: Evaluator, node: Let, outer: Worlds) -> Batch:
-    """The denotation of a `let` in each world.
+def bound(evaluator: Evaluator, node: Let, outer: Environments) -> Batch:
+    """The denotation of a `let` in each environment.
 
     Raises
     ------
@@ -378,7 +380,7 @@ def bound(evaluator: Evaluator, node: Let, outer: Worlds) -> Batch:
 
 def _dropped(batch: Batch) -> Batch:
     """The batch with points without a value at 0 where their weight is 0."""
-    points, weights = batch.full(batch.worlds)
+    points, weights = batch.full(batch.environments)
     idle = np.isnan(points) & (weights == 0)
     return replace(batch, points=np.where(idle, 0.0, points), undefined=batch.undefined)
 
@@ -394,10 +396,10 @@ def _limits(node: Let, stages: list[tuple[str, Batch]], body: Batch, outer: int)
     for k in range(len(stages) - 1, -1, -1):
         name, batch = stages[k]
         slope = slopes.pop(name, NONE)
-        worlds = outer * math.prod(counts[:k])
+        environments = outer * math.prod(counts[:k])
         if len(error.value) > 1:
-            _, weights = batch.full(worlds)
-            shaped = error.value.reshape(worlds, -1)
+            _, weights = batch.full(environments)
+            shaped = error.value.reshape(environments, -1)
             with np.errstate(invalid="ignore"):
                 sums = np.where(weights == 0, 0.0, np.abs(weights) * shaped).sum(1)
             error = Limit.of(sums, error.reason)
@@ -411,8 +413,8 @@ def _limits(node: Let, stages: list[tuple[str, Batch]], body: Batch, outer: int)
     return error, slopes
 
 
-def _conditioned(evaluator: Evaluator, node: Let, scopes: tuple[Worlds, Worlds], weights: Floats) -> Floats:
-    """Weights of the bound variables given all observations, shape (outer worlds, points)."""
+def _conditioned(evaluator: Evaluator, node: Let, scopes: tuple[Environments, Environments], weights: Floats) -> Floats:
+    """Weights of the bound variables given all observations, shape (outer environments, points)."""
     outer, inner = scopes
     values = [c for c in node.observations if isinstance(c, Call) and c.name == "=="]
     for condition in node.observations:
@@ -434,18 +436,18 @@ def _conditioned(evaluator: Evaluator, node: Let, scopes: tuple[Worlds, Worlds],
 def _embedded(
     evaluator: Evaluator,
     nodes: tuple[Let, Call],
-    scopes: tuple[Worlds, Worlds],
+    scopes: tuple[Environments, Environments],
     weights: Floats,
     observation: tuple[list[Batch], Floats],
 ) -> Floats:
-    """Weights by conditional mean embedding, shape (outer worlds, points).
+    """Weights by conditional mean embedding, shape (outer environments, points).
 
     Parameters
     ----------
     nodes : the `let`, and the first condition.
-    scopes : outer worlds and inner ones, those with the bound variables.
-    observation : what is observed in each inner world, and the observed values, shape (1 or outer
-        worlds, observed).
+    scopes : outer environments and inner ones, those with the bound variables.
+    observation : what is observed in each inner environment, and the observed values, shape (1 or outer
+        environments, observed).
     """
     outer, inner = scopes
     parts, at = observation
@@ -461,28 +463,28 @@ def _embedded(
         problem = "a value that is observed or conditioned is undefined at some point"
         raise nodes[1].place.wrong(problem, "choose values by if")
     result = np.empty_like(weights)
-    for world in range(outer.count):
-        place = at[min(world, len(at) - 1)]
-        targets = np.repeat(predicted[world], rows, axis=0)
-        given = conditional_weights(joint[world].ravel(), observed[world], place, targets)
+    for environment in range(outer.count):
+        place = at[min(environment, len(at) - 1)]
+        targets = np.repeat(predicted[environment], rows, axis=0)
+        given = conditional_weights(joint[environment].ravel(), observed[environment], place, targets)
         if given is None:
-            low, high = observed[world].min(0), observed[world].max(0)
+            low, high = observed[environment].min(0), observed[environment].max(0)
             spans = ", ".join(f"{a:.4g} to {b:.4g}" for a, b in zip(low, high, strict=True))
             shown = ", ".join(f"{value:g}" for value in place)
             raise nodes[1].place.wrong(f"no point is near the observed {shown}", f"the points are from {spans}")
-        result[world] = given.reshape(-1, rows).sum(1)
+        result[environment] = given.reshape(-1, rows).sum(1)
     return result
 
 
-def _probability(evaluator: Evaluator, condition: Expression, inner: Worlds) -> Floats:
-    """Probability of an event in each world, shape (worlds,)."""
+def _probability(evaluator: Evaluator, condition: Expression, inner: Environments) -> Floats:
+    """Probability of an event in each environment, shape (environments,)."""
     batch = evaluator.value(condition, inner)
     points, weights = batch.full(inner.count)
     return np.asarray(np.where(np.isnan(points) | (points == 0), 0.0, weights).sum(1), np.float64)
 
 
 def _normalised(weights: Floats, condition: Expression) -> Floats:
-    """Weights of sum 1 in each world."""
+    """Weights of sum 1 in each environment."""
     totals = weights.sum(1, keepdims=True)
     if not (totals > 0).all():
         remedy = "give one that is possible at every value of the outer variables, or a larger size"
@@ -490,8 +492,8 @@ def _normalised(weights: Floats, condition: Expression) -> Floats:
     return np.asarray(weights / totals, np.float64)
 
 
-def _observed(evaluator: Evaluator, value: Call, outer: Worlds, names: list[str]) -> Floats:
-    """The observed value r of `e == r` in each outer world, or one for all."""
+def _observed(evaluator: Evaluator, value: Call, outer: Environments, names: list[str]) -> Floats:
+    """The observed value r of `e == r` in each outer environment, or one for all."""
     side = value.arguments[1]
     if not side.free.isdisjoint(names):
         name = next(name for name in names if name in side.free)

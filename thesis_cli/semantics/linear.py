@@ -64,7 +64,7 @@ LARGEST_LAW = 1000
 """Largest number of points whose distance from a distribution is computed in closed form."""
 
 ROUNDING = 1e-7
-"""What rounding may hide of a measured RKHS distance."""
+"""Largest error by rounding of a measured RKHS distance."""
 
 
 def kernel_error(kernel: Kernel, wasserstein: float) -> float:

@@ -30,7 +30,7 @@ class Operand:
     Attributes
     ----------
     range : interval that holds all its values.
-    moment : bound on its mean absolute value E|X|, for each world or for all; inf if there is none.
+    moment : bound on its mean absolute value E|X|, for each environment or for all; inf if there is none.
     """
 
     range: Interval

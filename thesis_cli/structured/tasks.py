@@ -88,7 +88,7 @@ class BadRow(InputError):
 
 @dataclass(frozen=True)
 class Task:
-    """What is predicted. Raises InputError if the features are not of this task, or there are too
+    """Labels and features of a task. Raises InputError if the features are not of this task, or there are too
     few labels; ModelTooLarge if there are more features than a space may have.
 
     Attributes

@@ -10,7 +10,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.embedding import kernels as embedding_kernels
 from thesis_cli.privacy.embedding import means as embedding
 from thesis_cli.privacy.embedding.means import distance, mean_at, mean_of_matrix
-from thesis_cli.privacy.kernels import Kernel, Rows
+from thesis_cli.privacy.kernels import RowKernel, Rows
 from thesis_cli.studies.privacy.evaluation import squared_distance
 
 CLOSE = 2.0**-49
@@ -20,7 +20,7 @@ NUMPY = 1e-15
 
 def kernel_and_rows(seed, reals, cardinalities, *sizes, scale=1.0):
     rng = np.random.default_rng(seed)
-    kernel = Kernel(rng.uniform(0.1, 5, reals), rng.choice([0.0, 0.3, 0.9], len(cardinalities)))
+    kernel = RowKernel(rng.uniform(0.1, 5, reals), rng.choice([0.0, 0.3, 0.9], len(cardinalities)))
     limits = np.array(cardinalities, np.int64)
     draw = [Rows(scale * rng.normal(size=(n, reals)), rng.integers(0, limits, (n, limits.size))) for n in sizes]
     return kernel, *draw
@@ -58,7 +58,7 @@ def test_a_sum_is_the_sum_of_its_rows_to_the_last_bit():
 
 
 def test_the_exponential_is_good_over_its_range():
-    kernel = Kernel(np.ones(1), np.zeros(0))
+    kernel = RowKernel(np.ones(1), np.zeros(0))
     x = np.concatenate([np.linspace(0, 6.5, 20_000), [26.7, 40.0, 1e10, 1e200, math.inf, math.nan]])[:, np.newaxis]
     found = mean_at(kernel, [Rows.of_reals(np.zeros((1, 1)))], Rows.of_reals(x))
     np.testing.assert_allclose(found[:-6], np.exp(-(x[:-6, 0] ** 2)), rtol=0, atol=2.0**-51 + 2.0**-52)
@@ -93,7 +93,7 @@ def test_mean_of_matrix_in_several_parts(monkeypatch, jobs):
 def test_mean_of_matrix_over_modes(seed, reals, scale):
     """For tables that are narrow, wide or far from 0, and for identical rows."""
     kernel, rows = kernel_and_rows(seed, reals, (), 600, scale=scale / 3)
-    kernel = Kernel(kernel.gamma / 25, kernel.rho)
+    kernel = RowKernel(kernel.gamma / 25, kernel.rho)
     rows = Rows.of_reals(rows.reals + 1e3 * (seed % 3))
     rows.reals[: seed % 600] = rows.reals[0]
     with pytest.MonkeyPatch.context() as patch:
@@ -153,7 +153,7 @@ def test_the_distance_of_a_table_to_itself_is_0():
 )
 def test_parameters_out_of_range_are_refused(gamma, rho):
     with pytest.raises(InputError, match=r"must be a|all must be"):
-        Kernel(np.array([1.0, gamma]), np.array([rho]))
+        RowKernel(np.array([1.0, gamma]), np.array([rho]))
 
 
 def test_a_table_without_rows_is_refused():

@@ -15,7 +15,7 @@ from thesis_cli.privacy.embedding.features import draw_features
 from thesis_cli.privacy.embedding.frank_wolfe import WIDTHS
 from thesis_cli.privacy.embedding.points import Effort, synthesise
 from thesis_cli.privacy.embedding.points_kernels import LevelTurns, choose_levels
-from thesis_cli.privacy.kernels import Kernel, Rows
+from thesis_cli.privacy.kernels import RowKernel, Rows
 
 CARDINALITIES = (3, 2)
 BOX = np.array([[-1.0, 2.0], [10.0, 14.0]])
@@ -23,12 +23,12 @@ BOX = np.array([[-1.0, 2.0], [10.0, 14.0]])
 
 def mixed(count=300, seed=0):
     """Features of two reals and two categories."""
-    kernel = Kernel(np.array([1.0, 0.5]), np.array([0.3, 0.2]))
+    kernel = RowKernel(np.array([1.0, 0.5]), np.array([0.3, 0.2]))
     return draw_features(kernel, CARDINALITIES, count, np.random.default_rng(seed))
 
 
 def reals(count=400, dimension=2, seed=0):
-    kernel = Kernel(np.full(dimension, 0.5), np.zeros(0))
+    kernel = RowKernel(np.full(dimension, 0.5), np.zeros(0))
     return draw_features(kernel, (), count, np.random.default_rng(seed))
 
 
@@ -255,7 +255,7 @@ def test_neither_threads_nor_repetition_change_a_bit(monkeypatch):
 
 
 def test_only_categories():
-    kernel = Kernel(np.zeros(0), np.array([0.2, 0.4]))
+    kernel = RowKernel(np.zeros(0), np.array([0.2, 0.4]))
     features = draw_features(kernel, CARDINALITIES, 2000, np.random.default_rng(0))
     rows = Rows(np.zeros((4, 0)), np.array([[0, 0], [1, 1], [2, 0], [2, 1]]))
     weights = np.array([0.5, 0.25, 0.125, 0.125])
@@ -296,7 +296,7 @@ def test_levels_are_the_best_in_turn(seed):
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 def test_categories_end_where_no_single_change_helps(seed):
     """Plain rows whose shares are not whole numbers, so that the drawn rows are not the best."""
-    kernel = Kernel(np.zeros(0), np.array([0.2, 0.4]))
+    kernel = RowKernel(np.zeros(0), np.array([0.2, 0.4]))
     features = draw_features(kernel, CARDINALITIES, 2000, np.random.default_rng(seed))
     every = Rows(np.zeros((6, 0)), np.array([[a, b] for a in range(3) for b in range(2)]))
     embedded = features.embed(every)

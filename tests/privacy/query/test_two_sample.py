@@ -8,7 +8,7 @@ from scipy import stats
 from tests.privacy.embedding.test_means import kernel_and_rows
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.embedding.features import Features, draw_features
-from thesis_cli.privacy.kernels import Kernel, Rows
+from thesis_cli.privacy.kernels import RowKernel, Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.privacy.query import two_sample
 from thesis_cli.privacy.query.two_sample import (
@@ -23,8 +23,8 @@ from thesis_cli.studies.privacy.seeded import SeededGaussian, SeededLaplace
 
 RUNS, ALPHA = 400, 0.05
 MARGIN = 5 * math.sqrt(ALPHA * (1 - ALPHA) / RUNS)
-KERNEL = Kernel(np.array([2.0]), np.array([0.4]))
-"""Kernel of a real and a category of three levels."""
+KERNEL = RowKernel(np.array([2.0]), np.array([0.4]))
+"""RowKernel of a real and a category of three levels."""
 
 
 def table(rng, size, shift=0.0):

@@ -7,7 +7,7 @@ import pytest
 
 from tests.privacy.embedding.test_means import kernel_and_rows
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.kernels import Kernel, Rows
+from thesis_cli.privacy.kernels import RowKernel, Rows
 from thesis_cli.privacy.mechanisms.mechanism import Choice
 from thesis_cli.privacy.release import exponential
 from thesis_cli.privacy.release.exponential import (
@@ -198,7 +198,7 @@ def test_what_is_refused():
 
 def test_zeros_of_either_sign_are_one_row():
     domain = Rows.of_reals(np.array([[0.0], [1.0]]))
-    kernel = Kernel(np.ones(1), np.zeros(0))
+    kernel = RowKernel(np.ones(1), np.zeros(0))
     chooser = Chooser()
     small_database(kernel, domain, [Rows.of_reals(np.array([[-0.0]]))], 1, 1, 1.0, choose=chooser)
     assert chooser.calls[0][0][0] == 0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.privacy.embedding.test_means import columns, kernel_and_rows
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.kernels import Kernel, Rows
+from thesis_cli.privacy.kernels import RowKernel, Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget, Calibration, Noised
 from thesis_cli.privacy.release import subspace
 from thesis_cli.privacy.release.subspace import orthonormal_basis, reweighted, uniform_weights
@@ -79,7 +79,7 @@ def test_skip_cholesky_is_gram_schmidt(drawn, scale, block):
 
 
 def test_points_that_add_less_than_the_threshold_do_not_count():
-    kernel = Kernel(np.ones(1), np.zeros(0))
+    kernel = RowKernel(np.ones(1), np.zeros(0))
     for residual, counts in ((0.9e-5, False), (1.1e-5, True)):
         apart = math.sqrt(-0.5 * math.log1p(-residual))  # the second point adds 1 - k^2
         basis = orthonormal_basis(kernel, Rows.of_reals(np.array([[0.0], [apart]])))
@@ -124,7 +124,7 @@ def corners(reals, categories):
 )
 def test_the_sensitivity_covers_every_pair_of_neighbours(count, gamma, rho, reals, categories):
     """The differing rows and the points are all corners; the rest of the table repeats one row."""
-    kernel = Kernel(np.full(reals, gamma), np.full(categories, rho))
+    kernel = RowKernel(np.full(reals, gamma), np.full(categories, rho))
     points = corners(reals, categories)
     worst = 0.0
     for rest in (points[:1], points[1:2]):
@@ -155,7 +155,7 @@ def test_the_sensitivity_covers_neighbours_at_random(drawn, scale, count):
 
 def test_rounding_of_a_badly_conditioned_basis_is_counted():
     """An error of 1e-9 in the factor lengthens feature maps by at most 1e-9 |L^-1|^2."""
-    kernel = Kernel(np.array([1.0]), np.zeros(0))
+    kernel = RowKernel(np.array([1.0]), np.zeros(0))
     points = Rows.of_reals(np.linspace(0, 1, 40)[:, np.newaxis])
     basis = orthonormal_basis(kernel, points)
     good = basis.l2_sensitivity(kernel, points, 10)
@@ -170,7 +170,7 @@ def test_rounding_of_a_badly_conditioned_basis_is_counted():
 def test_processors_agree_on_the_sensitivity_of_a_badly_conditioned_basis():
     """Last bits of kernel values and of products differ between processors."""
     points = Rows.of_reals(np.random.default_rng(0).normal(size=(100, 2)))
-    kernel, eps = Kernel(np.ones(2), np.zeros(0)), np.finfo(float).eps
+    kernel, eps = RowKernel(np.ones(2), np.zeros(0)), np.finfo(float).eps
     basis = orthonormal_basis(kernel, points)
     found = []
     for seed in range(3):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.kernels import Kernel, Rows
+from thesis_cli.privacy.kernels import RowKernel, Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget, Calibration, Noised
 from thesis_cli.studies.privacy.evaluation import (
     GaussianMixture,
@@ -18,7 +18,7 @@ from thesis_cli.studies.privacy.evaluation import (
     squared_distance,
 )
 
-KERNEL = Kernel(np.array([2.0, 5.0]), np.array([0.3, 0.6]))
+KERNEL = RowKernel(np.array([2.0, 5.0]), np.array([0.3, 0.6]))
 CARDINALITIES = 2, 4
 
 
@@ -72,7 +72,7 @@ def test_the_embedding_of_a_mixture_is_that_of_many_draws():
     """Compared with means of the kernel over draws, to five standard errors."""
     rng = np.random.default_rng(13)
     mixture = GaussianMixture(np.array([0.5, 0.3, 0.2]), rng.random((3, 2)), 0.2)
-    kernel, points, draws = Kernel(np.array([3.0, 8.0]), np.zeros(0)), Rows.of_reals(rng.random((4, 2))), 200_000
+    kernel, points, draws = RowKernel(np.array([3.0, 8.0]), np.zeros(0)), Rows.of_reals(rng.random((4, 2))), 200_000
     rows = mixture.draw(2 * draws, rng)
     values = kernel.matrix(rows[:draws], points)
     error = values.std(0) / draws**0.5
@@ -83,7 +83,7 @@ def test_the_embedding_of_a_mixture_is_that_of_many_draws():
 
 def test_a_narrow_mixture_is_its_centres():
     centres = Rows.of_reals(np.random.default_rng(14).random((3, 2)))
-    weights, kernel = np.array([0.5, 0.3, 0.2]), Kernel(np.array([3.0, 8.0]), np.zeros(0))
+    weights, kernel = np.array([0.5, 0.3, 0.2]), RowKernel(np.array([3.0, 8.0]), np.zeros(0))
     mixture, points = GaussianMixture(weights, centres.reals, 1e-9), table(15, 5)
     points = Rows.of_reals(points.reals)
     expected = squared_distance(kernel, centres, weights, points, equal(points)) ** 0.5

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from thesis_cli.privacy.embedding.means import distance, mean_of_matrix
-from thesis_cli.privacy.kernels import Kernel, Rows
+from thesis_cli.privacy.kernels import RowKernel, Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget, OpenDPGaussian
 from thesis_cli.privacy.release.subspace import uniform_weights
 from thesis_cli.studies.privacy import published
@@ -120,7 +120,7 @@ def test_rows_of_algorithm_2():
 
 def test_embedding_of_the_mixture():
     """Compared with samples, whose squared distance is (1 - |mu|^2) / n on average."""
-    found, k, rng = mixture(2), Kernel(np.array([5e-5, 1e-4]), np.zeros(0)), np.random.default_rng(2)
+    found, k, rng = mixture(2), RowKernel(np.array([5e-5, 1e-4]), np.zeros(0)), np.random.default_rng(2)
     n, samples = 20_000, 200
     sample, points = found.sample(n, rng), Rows.of_reals(rng.normal(100, 200, (20, 2)))
     each = k.matrix(points, sample)

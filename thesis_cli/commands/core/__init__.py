@@ -1,4 +1,4 @@
-"""What a command is made of: fields, a request, a result, and the list of all commands.
+"""Parts of a command: fields, a request, a result, and the list of all commands.
 
 A command is one file of `thesis_cli/commands/`. Its request is a frozen dataclass whose fields come
 from `fields.option` and `fields.argument`; `run(request, progress)` does the work and returns a

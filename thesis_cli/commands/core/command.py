@@ -23,7 +23,7 @@ from thesis_cli.commands.core.result import Result, Summary
 
 @dataclass(frozen=True)
 class Definition:
-    """What is known of every command.
+    """The definition that all kinds of commands share.
 
     Attributes
     ----------

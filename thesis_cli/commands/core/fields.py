@@ -21,7 +21,7 @@ from thesis_cli.base.files import check_no_url
 from thesis_cli.base.wording import presentation, without_secrets
 
 Names = Literal["", "file", "release", "object", "output"]
-"""What a field's text names: nothing, a file to read, a CSV file of a release with its record
+"""Meaning of a field's text: nothing, a file to read, a CSV file of a release with its record
 beside it, a Python object (`module:object`), a file to write."""
 
 
@@ -37,7 +37,7 @@ _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re
 
 @dataclass(frozen=True)
 class About:
-    """What a request says of one of its fields, beside type and default.
+    """Description of a request's field, beside type and default.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class OptionField:
     @property
     @presentation
     def metavar(self) -> str:
-        """What the help shows in the place of a value."""
+        """Text that the help shows in the place of a value."""
         if self.about.metavar:
             return self.about.metavar
         if self.choices:

@@ -1,4 +1,4 @@
-"""Which files a command may write over: those that it wrote itself, with the same settings.
+"""The overwrite check: a command replaces only files that it wrote itself, with the same settings.
 
 A table is known by the record beside it, a figure by a mark among its metadata. The record of a
 private release is never replaced: its noisy vector and its budget would be lost.
@@ -18,7 +18,7 @@ from thesis_cli.commands.core.fields import settings_of
 from thesis_cli.commands.core.request import Request
 
 RELEASE = b'"format": "thesis-cli priva'
-"""How the record of any release or measurement begins, after a brace, and a privacy ledger."""
+"""First keys, after a brace, of records of releases and measurements, and of privacy ledgers."""
 PLACEHOLDER = "thesis-cli private release, not made yet"
 """Format of the file that holds the name of a record until the record takes its place."""
 FOLDERS = {".corpus": "corpus.json"}
@@ -53,7 +53,7 @@ def written_by(record: Path, request: Request) -> bool:
 
 
 def mark(request: Request) -> str:
-    """What the metadata of a figure say of its origin: the command, and a digest of the settings."""
+    """Origin of a figure, for its metadata: the command, and a digest of the settings."""
     digest = hashlib.sha256(json.dumps([_asked(request), str(getattr(request, "out", ""))]).encode()).hexdigest()
     return f"thesis-cli {command_of(request)} {digest[:16]}"
 

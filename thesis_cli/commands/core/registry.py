@@ -31,7 +31,7 @@ OTHER = "Other"
 """The heading of commands that are under none."""
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """A command by its names, the shell's, of one word or two, and Python's; and where the help lists it."""
 
     shell: str
@@ -41,7 +41,7 @@ class Entry(NamedTuple):
 
 
 @cache
-def entries() -> dict[str, Entry]:
+def entries() -> dict[str, CommandEntry]:
     """All commands by their names in the shell, in the order of the help."""
     places = {name: heading for heading, names in HEADINGS.items() for name in names}
     order = list(places)
@@ -53,6 +53,6 @@ def entries() -> dict[str, Entry]:
         if match is None:
             raise InputError("the file begins with no sentence that names its command", source=file)
         help = match[2][0].upper() + match[2][1:]
-        found.append(Entry(match[1], file.stem, help, places.get(match[1], OTHER)))
+        found.append(CommandEntry(match[1], file.stem, help, places.get(match[1], OTHER)))
     found.sort(key=lambda e: order.index(e.shell) if e.shell in places else len(order))
     return {entry.shell: entry for entry in found}

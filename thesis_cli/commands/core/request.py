@@ -10,7 +10,7 @@ from thesis_cli.commands.core.fields import check_methods, fields_of
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a command is asked for: one field for each option, checked when it is made.
+    """A request to a command: one field for each option, checked when it is made.
 
     A subclass that has a field `method` is checked against the methods that its fields name.
 

@@ -1,4 +1,4 @@
-"""What a command returns."""
+"""Results of commands."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Summary:
-    """What a command returns, as text and as JSON. Each command has a subclass with fields of its own, a
+    """A result as text and as JSON. Each command has a subclass with fields of its own, a
     dataclass with `repr=False`.
 
     Attributes
@@ -41,7 +41,7 @@ class Summary:
 
     @presentation
     def failures(self, full: bool = False) -> Sequence[str]:
-        """What failed, a line each; with `full`, the whole traceback of each."""
+        """Failures, a line each; with `full`, the whole traceback of each."""
         return ()
 
     @presentation
@@ -51,7 +51,7 @@ class Summary:
 
     @presentation
     def facts(self) -> Mapping[str, Any]:
-        """What the JSON summary holds beside the settings."""
+        """Entries of the JSON summary beside the settings."""
         return {}
 
     @presentation
@@ -93,7 +93,7 @@ def aligned(lines: Sequence[tuple[str, str]]) -> str:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Result(Summary):
-    """What a command found: a table, and its summary.
+    """A result with a table.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class Result(Summary):
 
     @presentation
     def draw(self) -> Figure | None:
-        """What `figure` draws: for commands that have a figure."""
+        """Draw the figure of `figure`, in commands that have one."""
         return None
 
     @presentation
@@ -136,7 +136,7 @@ class Result(Summary):
 
     @presentation
     def sidecar(self) -> dict[str, Any]:
-        """How the result came about: the command, the request, settings, facts, time, versions,
+        """Origin of the result: the command, the request, settings, facts, time, versions,
         machine and commit.
         """
         from thesis_cli.base.provenance import provenance

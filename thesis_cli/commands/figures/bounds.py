@@ -73,7 +73,7 @@ def _infinite_ends(axes: Axes, shown: Sequence[Estimate]) -> None:
 
 
 def _axis(e: Estimate) -> str:
-    """What the axis of an estimate shows, with its unit."""
+    """Label of the axis of an estimate, with its unit."""
     named = {"ln Z": r"$\ln Z$, nats", "log10 Z": r"$\log_{10} Z$", "Z": "$Z$"}.get(e.target, e.target)
     return f"{named}, in units of $10^{{{e.exponent10}}}$" if e.exponent10 else named
 

@@ -67,5 +67,5 @@ def _places(rows: Sequence[Row]) -> list[float]:
 
 
 def _place(order: float) -> float:
-    """Where an order is on the axis, from 0 to 1."""
+    """Place of an order on the axis, from 0 to 1."""
     return 1.0 if order == math.inf else order / (1 + order)

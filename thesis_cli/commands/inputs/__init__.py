@@ -1,1 +1,1 @@
-"""How what the user names is opened: models, targets, tables, releases, images, structures, weights."""
+"""Open the inputs that users name: models, targets, tables, releases, images, structures, weights."""

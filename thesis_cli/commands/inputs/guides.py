@@ -52,7 +52,7 @@ def _option(name: str | Path) -> Iterator[None]:
 
 
 def guide_lines(guidance: Mapping[str, Any], tasks: int) -> list[tuple[str, str]]:
-    """Which guide ordered the searches of some tasks; nothing without one."""
+    """Line about the guide that ordered the searches of some tasks; none without one."""
     if not guidance:
         return []
     left = f"; it left {counted(guidance['by_prior'], 'task')} to --prior" * bool(guidance["by_prior"])

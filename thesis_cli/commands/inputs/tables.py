@@ -67,7 +67,7 @@ def read_rows(
 
 
 def table_label(source: TableSource) -> str:
-    """How a table is called in tables and messages: its path, its URL without a password, or its
+    """Name of a table in tables and messages: its path, its URL without a password, or its
     type.
     """
     return without_secrets(str(source)) if isinstance(source, str | Path) else f"<{type(source).__name__}>"

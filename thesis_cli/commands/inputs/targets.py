@@ -25,7 +25,7 @@ else:
 
 
 class FunctionBox(NamedTuple):
-    """Where a plain function is a log-density, and how fast it changes there.
+    """Bounds of the box on which a plain function is a log-density, and on its slope there.
 
     Attributes
     ----------

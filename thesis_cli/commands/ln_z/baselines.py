@@ -86,7 +86,7 @@ def _expanded_answer(graph: FactorGraph, found: ExpandedMaximum, confidence: flo
 
 
 def _expanded_meaning(found: ExpandedMaximum, log_epsilon: float, percent: str, empty: bool) -> str:
-    """What holds for certain, and which epsilon makes the statement true."""
+    """The statement that holds for certain, with its epsilon."""
     power = log_epsilon / math.log(10)
     exponent = math.floor(power) if math.isfinite(power) else 0
     epsilon = f"{10 ** (power - exponent):.3g}e{exponent:+d}" if abs(exponent) > 2 else f"{math.exp(log_epsilon):.3g}"

@@ -40,7 +40,7 @@ logger = logging.getLogger("thesis_cli")
 
 @dataclass(frozen=True)
 class EntropySettings:
-    """What is estimated, and how.
+    """The quantity and the methods of an estimate.
 
     Attributes
     ----------

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from thesis_cli.perturbation.tricks.tricks import GammaPosterior
 
 QuantityName = Literal["lnZ", "log10Z", "Z", "f"]
-"""What is estimated; f is the function f(Z) that a trick estimates without bias."""
+"""Quantities that are estimated; f is the function f(Z) that a trick estimates without bias."""
 
 IntervalName = Literal["normal", "concentration"]
 
@@ -130,7 +130,7 @@ class LnZAnswer:
 
 
 def quantity_option(**about: Any) -> Any:
-    """What to estimate; its type is `QuantityName`."""
+    """Quantity to estimate; its type is `QuantityName`."""
     return option("lnZ", "Quantity to estimate; f is the function of Z that the trick estimates without bias.", **about)
 
 

@@ -171,7 +171,7 @@ def _skipped(task: BadTask) -> str:
 
 
 def _listing(found: Solution, limits: Limits) -> str:
-    """How many programs are listed, whether there may be more, and what they are compared on."""
+    """Number of listed programs, whether there may be more, and the probes that compare them."""
     from thesis_cli.synthesis.language.equivalence import PROBES
 
     count = len(found.programs)
@@ -248,7 +248,7 @@ def summary_lines(totals: Mapping[str, Any], limits: Limits) -> list[tuple[str, 
 
 
 def sentence(found: Solution, limits: Limits) -> str:
-    """What a search found and what it proves."""
+    """Lines about the program that a search found, and about its proof."""
     searched = "no length is exhausted"
     if found.exhausted:
         searched = f"all of at most {counted(found.exhausted, 'line')} are exhausted"

@@ -197,7 +197,7 @@ def check_delta(delta: float, count: int | None, accepted: bool) -> None:
         return
     table = f"N = {count:,}" if count else f"a table of {SECRET:,} rows, as the number of rows is secret"
     raise InputError(
-        f"--delta {delta:g} is 1/N or more, for {table}: such a promise allows publishing a row as it is",
+        f"--delta {delta:g} is 1/N or more, for {table}: such a guarantee allows publishing a row as it is",
         "give a smaller one; --accept-delta releases all the same",
     )
 
@@ -206,7 +206,7 @@ def warn_of_delta(record: Record) -> None:
     """Compare delta with a secret number of rows, as far as it is published with noise."""
     if record.counted and record.promise.delta * record.counted.rows >= 1:
         estimate = f"N, of which the estimate is {record.counted.rows:,.0f}"
-        logger.warning("delta %g is 1/N or more, for %s: a smaller one promises more", record.promise.delta, estimate)
+        logger.warning("delta %g is 1/N or more, for %s: a smaller one guarantees more", record.promise.delta, estimate)
 
 
 def warn_of_noise(plan: ReleasePlan, count: int) -> None:
@@ -235,7 +235,7 @@ def noise_dominated(plan: ReleasePlan, stages: Iterable[ExpectedStage]) -> list[
         if stage.noise_dominated:
             of = f" of {stage.name}" if plan.row.stages else ""
             noise = f"the noise{of} has norm {stage.noise:.3g}"
-            signal = f"drowns the signal, whose norm is at most {stage.bound:.3g}"
+            signal = f"dominates the signal, whose norm is at most {stage.bound:.3g}"
             found.append(f"{noise} and {signal}: rows will show little of the table; {less} less noise")
     return found
 

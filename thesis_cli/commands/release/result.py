@@ -79,7 +79,7 @@ class ReleaseResult(Result):
 
         record, guarantee = self.record, self.record.promise
         lines = [
-            ("promise", f"{_pair(guarantee)}-differential privacy {_protected(record)}{_except(record)}"),
+            ("guarantee", f"{_pair(guarantee)}-differential privacy {_protected(record)}{_except(record)}"),
             risk_line(guarantee.epsilon, guarantee.delta, getattr(record.mechanism, "rho", None)),
             ("method", f"{record.method}: {record.basis}; size {record.size:,}"),
             ("mechanism", record.mechanism.mechanism),

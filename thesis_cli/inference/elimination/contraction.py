@@ -124,7 +124,7 @@ def _by_matrices(
     used = 0
 
     def room(entries: Floats, own: Clique, order: Clique) -> Floats:
-        """Where the entries go: nowhere if they lie as they should."""
+        """New places of the entries: none if they lie as they should."""
         nonlocal used
         if own == order:
             return entries

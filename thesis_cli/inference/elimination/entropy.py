@@ -101,7 +101,7 @@ def _steps(
 def _align(
     scope: tuple[int, ...], axes: tuple[int, ...], cardinalities: Sequence[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """How to lay a table over `scope` along `axes`: a permutation of its axes, then a shape with
+    """Layout of a table over `scope` along `axes`: a permutation of its axes, then a shape with
     ones.
     """
     perm = tuple(sorted(range(len(scope)), key=lambda a: axes.index(scope[a])))

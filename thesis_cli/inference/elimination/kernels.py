@@ -80,7 +80,7 @@ def message_size(steps: Steps, j: int) -> int:
 
 @helper(cache=True)
 def prepare_rows(steps: Steps, tables: Tables, j: int, row: int, bases: Ints, offsets: Ints, turns: Ints) -> None:
-    """Where each input begins for a row, and the offset of each entry of a block from there."""
+    """Start of each input for a row, and the offset of each entry of a block from there."""
     first, last = steps.axes[j], steps.axes[j + 1]
     block, inputs = steps.blocks[j], steps.inputs[j]
     size: int = 1

@@ -23,8 +23,8 @@ GATHERED: Any = np.int64(2)
 """How a block reads an input."""
 
 
-class Pair(NamedTuple):
-    """Where a product of two tables reads its inputs.
+class ProductIndex(NamedTuple):
+    """Indices by which a product of two tables reads its inputs.
 
     Attributes
     ----------
@@ -43,8 +43,8 @@ class Pair(NamedTuple):
 
 
 @helper()
-def bases_of(pair: Pair, row: int, turns: Ints, bases: Ints) -> None:
-    """Where both inputs begin for a row, and the state of each slower axis."""
+def bases_of(pair: ProductIndex, row: int, turns: Ints, bases: Ints) -> None:
+    """Starts of both inputs for a row, and the state of each slower axis."""
     bases[0] = bases[1] = 0
     for a in range(pair.dims.size - 1, -1, -1):
         turns[a] = row % pair.dims[a]
@@ -54,7 +54,7 @@ def bases_of(pair: Pair, row: int, turns: Ints, bases: Ints) -> None:
 
 
 @helper()
-def move_on(pair: Pair, turns: Ints, bases: Ints) -> None:
+def move_on(pair: ProductIndex, turns: Ints, bases: Ints) -> None:
     """Go to the next row."""
     a = pair.dims.size - 1
     while a >= 0:
@@ -70,7 +70,7 @@ def move_on(pair: Pair, turns: Ints, bases: Ints) -> None:
 
 
 @helper()
-def gather(pair: Pair, side: int, source: Floats, base: int, buffer: Floats) -> None:
+def gather(pair: ProductIndex, side: int, source: Floats, base: int, buffer: Floats) -> None:
     """The entries of an input of one row, block after block for each state that is summed over."""
     block = pair.offsets.shape[1]
     for k in range(pair.inner.shape[1]):
@@ -82,7 +82,7 @@ def gather(pair: Pair, side: int, source: Floats, base: int, buffer: Floats) -> 
 
 @kernel(fastmath={"nnan", "nsz", "contract"})
 def sum_products(
-    pair: Pair, left: Floats, right: Floats, scale: float, start: int, stop: int, out: Floats
+    pair: ProductIndex, left: Floats, right: Floats, scale: float, start: int, stop: int, out: Floats
 ) -> tuple[float, float]:
     """Write rows start to stop of scale * sum(left * right); returns the largest entry, and the smallest
     positive one.
@@ -140,7 +140,7 @@ def sum_products(
 
 @kernel()
 def sum_exponentials(
-    pair: Pair, left: Floats, right: Floats, start: int, stop: int, out: Floats
+    pair: ProductIndex, left: Floats, right: Floats, start: int, stop: int, out: Floats
 ) -> tuple[float, float]:
     """Write rows start to stop of ln sum(exp(left + right)); returns the largest entry, and the smallest
     finite one.
@@ -170,7 +170,7 @@ def sum_exponentials(
 
 @kernel()
 def max_sums(
-    pair: Pair,
+    pair: ProductIndex,
     left: Floats,
     right: Floats,
     start: int,

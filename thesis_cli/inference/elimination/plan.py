@@ -1,4 +1,4 @@
-"""What the steps of an elimination read and write, and where, before any table exists."""
+"""Plan of the tables that an elimination reads and writes, before any of them exists."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def _group(
 
 
 def places(plan: Plan) -> tuple[Ints, int]:
-    """Where each message begins if the places of messages that are used up are taken again, and
+    """Start of each message if the places of messages that are used up are taken again, and
     the length of the array.
     """
     room, sent = Room(), plan.sent()

@@ -1,4 +1,4 @@
-"""Which variables to hold at a state, one slice after the other, so that an elimination fits into
+"""Choice of variables to hold at a state, one slice after the other, so that an elimination fits into
 the memory; and what it is predicted to take."""
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PLANNABLE = 45.0
 
 @dataclass(frozen=True)
 class Prepared:
-    """How a model is eliminated.
+    """A plan of elimination, in slices if needed.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ def _cheapest(plan: Plan) -> int:
 
 
 def predicted(plan: Plan, slices: int) -> Cost:
-    """What one partition function takes."""
+    """Cost of one partition function."""
     sizes, steps = np.array(plan.sizes(), dtype=np.float64), plan.steps
     inputs = np.diff(steps.inputs)
     runs = np.diff(np.concatenate([[0], np.cumsum(steps.whole)])[steps.inputs])

@@ -22,7 +22,7 @@ VARIABLES, ENTRIES = 40, 2**21
 """Most variables of a small model, and most entries of all its tables."""
 
 SECONDS_A_STEP, SECONDS_AN_ENTRY, BYTES_AN_ENTRY = 3e-5, 3e-8, 32
-"""What a step takes, and an entry of its table."""
+"""Seconds of a step, and of an entry of its table."""
 
 BATCH = 2**18
 """Entries of a table for several rows of noise."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Ints
 from thesis_cli.inference.elimination.order import Clique, index_type
-from thesis_cli.inference.elimination.pair_kernels import GATHERED, ONE_NUMBER, RUN, Pair
+from thesis_cli.inference.elimination.pair_kernels import GATHERED, ONE_NUMBER, RUN, ProductIndex
 
 SECONDS_A_PAIR = 4e-5
 """Time that a product of two tables takes, however small."""
@@ -84,7 +84,7 @@ class Step:
 
 
 class Matrices(NamedTuple):
-    """How a step is a batch of products of matrices.
+    """A step as a batch of products of matrices.
 
     Attributes
     ----------
@@ -186,11 +186,11 @@ class Axes:
         sizes = tuple(self.size(part) for part in (batch, rows, columns, summed))
         return Matrices(tuple(zip((left, right, made), orders, strict=True)), sizes)
 
-    def pair(self, step: Step) -> Pair:
-        """Where the kernels read the inputs of a step."""
+    def pair(self, step: Step) -> ProductIndex:
+        """Indices by which the kernels read the inputs of a step."""
         cut = len(step.made) - step.axes
         outer, inner = step.made[:cut], step.made[cut:]
-        return Pair(
+        return ProductIndex(
             np.array(self.shape(outer), np.int64),
             np.array([self.strides(side, outer) for side in (step.left, step.right)], np.int64).reshape(2, cut),
             np.stack([self._offsets(side, inner) for side in (step.left, step.right)]),
@@ -207,7 +207,7 @@ class Axes:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where tables begin in one array, whose memory is touched once.
+    """Starts of tables in one array, whose memory is touched once.
 
     Attributes
     ----------
@@ -266,12 +266,12 @@ class Room:
 
 
 def _kind(stride: int, size: int) -> int:
-    """How an input is read along one more axis of a block of `size` entries."""
+    """Mode of reading an input along one more axis of a block of `size` entries."""
     return int(ONE_NUMBER if stride == 0 else RUN if stride == size else GATHERED)
 
 
 def _kinds_of(strides: Sequence[int], dims: Sequence[int], count: int) -> int:
-    """How an input is read along the fastest `count` axes."""
+    """Mode of reading an input along the fastest `count` axes."""
     size, found = 1, set()
     for a in range(len(dims) - 1, len(dims) - count - 1, -1):
         found.add(_kind(strides[a], size))

@@ -1,4 +1,4 @@
-"""What the process of a cost function search does: tables to integer costs, toulbar2 on them."""
+"""The process of a cost function search: tables to integer costs, toulbar2 on them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Found:
-    """How a search ended.
+    """Outcome of a search.
 
     Attributes
     ----------

@@ -194,7 +194,7 @@ class CostFunctionSearch:
 
 
 def _reply(child: Child, problem: Problem, seconds: float) -> Found:
-    """What a process finds in so many seconds and the time it takes to heed their end.
+    """Answer of a process after so many seconds and the time it takes to heed their end.
 
     Raises
     ------

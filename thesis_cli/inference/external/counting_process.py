@@ -1,4 +1,4 @@
-"""What counts a formula by Ganak; `model_counting.py` calls it in a process of its own.
+"""Count the models of a formula by Ganak; `model_counting.py` calls it in a process of its own.
 
 It imports little, so that the process starts in hundredths of a second.
 """

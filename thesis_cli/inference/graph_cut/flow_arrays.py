@@ -89,7 +89,7 @@ class Grid(NamedTuple):
 
 
 class Sheet(NamedTuple):
-    """What `cut_grid_kernels` keeps for each site, or as a set of sites, a row of words each.
+    """Arrays of `cut_grid_kernels` for each site, or as a set of sites, a row of words each.
 
     Attributes
     ----------

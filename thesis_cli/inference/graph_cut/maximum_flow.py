@@ -127,7 +127,7 @@ class Network:
 
 
 def _forced(arcs: Ints, hard: Bools, forbidden: Bools) -> Bools:
-    """Which labels the hard constraints leave to a node alone, shape (nodes, 2)."""
+    """Labels that the hard constraints leave to a node alone, shape (nodes, 2)."""
     forced = forbidden[:, ::-1].copy()
     if not (hard.any() and forbidden.any()):
         return forced

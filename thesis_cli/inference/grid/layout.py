@@ -108,7 +108,7 @@ def _distances(start: int, neighbours: list[list[int]]) -> Ints:
 
 
 def slots(form: Pairwise, variables: Ints, count: int) -> Ints:
-    """Where the states of each site are in a vector of all states, then 0, then -inf; shape (sites,
+    """Places of the states of each site in a vector of all states, then 0, then -inf; shape (sites,
     count).
 
     What has one state (evidence) or none (a site without a variable) takes any, all the same.

@@ -19,7 +19,7 @@ LARGEST_RANGE = 600.0
 """Largest difference in nats that the rest of the grid can make between boundaries if sums must not
 underflow; also how far a table may grow between two scalings."""
 SLACK = 80.0
-"""How far the maximum of a table may shrink between two scalings, nats: exp(-LARGEST_RANGE - SLACK)
+"""Largest decrease of the maximum of a table between two scalings, nats: exp(-LARGEST_RANGE - SLACK)
 is a normal number."""
 CACHED = 2**22
 """Entries of the largest table that may stay in a cache."""

@@ -354,7 +354,7 @@ class _Solver:
         self._keep(found.lower, states, "search")
 
     def _maxima(self, passes: MaxSumPasses) -> tuple[FactorGraph, float]:
-        """What is to be maximised once all sums are exact: a model of the maximised variables, and nats to
+        """Problem that remains once all sums are exact: a model of the maximised variables, and nats to
         add to its log-potentials."""
         part, plan = self._part, passes.plan
         factors, constant = list[Factor](), plan.constant

@@ -64,7 +64,7 @@ class MaxSumPasses(Passes):
         return self._sent
 
     def losses(self) -> tuple[list[int], list[Floats]]:
-        """How much each entry of a mini-bucket of a maximised variable is below the largest of its
+        """Loss of each entry of a mini-bucket of a maximised variable against the largest of its
         column, by mini-bucket; they stay as they are.
 
         A forward pass without changes comes first, so that `value` is the bound of these tables.

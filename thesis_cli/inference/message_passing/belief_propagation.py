@@ -49,8 +49,8 @@ def soft_binary(form: Pairwise) -> bool:
 
 
 def up_and_down(edges: Ints) -> Ints:
-    """Messages to higher variables in the order of their sources, then those to lower ones in
-    reverse order."""
+    """Numbers of messages along edges, shape (edges, 2): those to higher variables in the order of their
+    sources, then those to lower ones in reverse order."""
     return np.concatenate([np.arange(0, 2 * len(edges), 2), 1 + 2 * np.argsort(-edges[:, 1], kind="stable")])
 
 

@@ -156,7 +156,7 @@ class Messages(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """How messages are updated.
+    """Schedule of the updates of messages.
 
     Attributes
     ----------

@@ -45,7 +45,7 @@ class MiniBucket:
 
 
 Offsets = tuple[Ints, Ints]
-"""Where the entries of a table lie in a smaller one: the sum of an offset for each block of the
+"""Places of the entries of a table in a smaller one: the sum of an offset for each block of the
 table and one for each entry of a block."""
 
 
@@ -87,7 +87,7 @@ class MiniBucketPlan:
         return 8 * (messages + max((3 * sum(self.nodes[j].size for j in b) for b in self.buckets), default=0))
 
     def offsets(self, j: int, scope: Scope) -> Offsets:
-        """Where the entries of mini-bucket j lie in a table over some of its variables."""
+        """Places of the entries of mini-bucket j in a table over some of its variables."""
         if (j, scope) not in self._offsets:
             node = self.nodes[j]
             strides, step = dict.fromkeys(node.scope, 0), 1

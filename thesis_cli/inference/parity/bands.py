@@ -81,7 +81,7 @@ def levels_near(bits: int, most: int, top: float = 0.0, pilot: Floats | None = N
 
 
 def open_constraints(frontier: Frontier, problems: int, limits: HashLimits) -> int:
-    """How many constraints may be open at once.
+    """Largest number of constraints that are open at once.
 
     Raises
     ------

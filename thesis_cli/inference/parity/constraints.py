@@ -25,7 +25,7 @@ WORK = 2**25
 
 
 class HashLimits(NamedTuple):
-    """How much work maxima under parity constraints may take.
+    """Limits on the work of maxima under parity constraints.
 
     Attributes
     ----------

@@ -32,7 +32,7 @@ TERM_SECONDS = 1.5e-9
 
 
 class Ends:
-    """How far the ends of a model reach within a time.
+    """Reach of the ends of a model within a time.
 
     Parameters
     ----------

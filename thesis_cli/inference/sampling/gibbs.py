@@ -14,7 +14,7 @@ from thesis_cli.inference.flat_tables import starts
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 
 DEPTH = 20.0
-"""How far an impossible entry of a table is below its least finite one before the end of the path, in nats."""
+"""Distance of an impossible entry of a table from its least finite one before the end of the path, in nats."""
 MOST = 1e100
 """Largest size of a log-potential, so that sums over tables and their squares stay finite."""
 

@@ -123,7 +123,7 @@ HALVINGS = 50
 
 @dataclass(frozen=True)
 class FrankWolfe:
-    """Where Frank-Wolfe ended.
+    """Point at which Frank-Wolfe ended.
 
     Attributes
     ----------

@@ -85,7 +85,7 @@ ROUNDS = 20
 """Passes over the model at most; each is exact, so stopping early loses nothing but size."""
 
 CANDIDATES = 32
-"""How many larger factors are tried for one that contains the scope of another."""
+"""Number of larger factors that are tried for one that contains the scope of another."""
 
 
 @dataclass(frozen=True)

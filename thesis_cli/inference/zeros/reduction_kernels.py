@@ -117,7 +117,7 @@ def restrict(t: FlatTables, offsets: Ints, kept: Ints, at_first: Ints, out: Floa
 
 @kernel()
 def relations(t: FlatTables, found: Ints, levels: Floats) -> None:
-    """What each table says of each of its variables, and whether it is only a constraint.
+    """Relations of each table to each of its variables, and whether it is only a constraint.
 
     Parameters
     ----------

@@ -88,7 +88,7 @@ def coarser(noise: CopyNoise, cardinalities: Sequence[int], copies: int) -> Copy
 
 
 def bytes_of_copies(cardinalities: Sequence[int], copies: int) -> int:
-    """What the noise of so many copies of each variable takes, and the draws of one variable."""
+    """Bytes that the noise of so many copies of each variable takes, and the draws of one variable."""
     widest = max(cardinalities)
     return 8 * copies * (sum(map(_numbers, cardinalities)) + (2 * widest if widest > 1 else 0))
 

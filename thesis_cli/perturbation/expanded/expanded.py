@@ -256,7 +256,7 @@ def _value(found: Ascent) -> float:
 
 
 def predicted_seconds(graph: FactorGraph, copies: int) -> float:
-    """What `expanded_maximum` takes without its MAP problems, on one core of 2024."""
+    """Seconds of `expanded_maximum` without its MAP problems, on one core of 2024."""
     return copies * sum(BINARY_COPY if k == 2 else COPY_STATE * k for k in graph.cardinalities if k > 1)
 
 

@@ -182,7 +182,7 @@ class Clamped:
         return graph.with_factors([*graph.factors, *held])
 
     def maximise(self, noise: Floats) -> tuple[Floats, Ints]:
-        """As `MapSolver.maximise`; a value is `-inf` if a held variable has another state.
+        """Maximise as `MapSolver.maximise` does; a value is `-inf` if a held variable has another state.
 
         The penalty exceeds the difference between any two possible configurations, noise included,
         so an exact solver leaves the held states only if no possible configuration has them.

@@ -163,7 +163,7 @@ class Pace:
 
 
 def check_found(values: Floats, solver: MapSolver) -> None:
-    """Check that a solver found configurations: no value may be `-inf`.
+    """Check that a solver found configurations: no value, of shape (problems,), may be `-inf`.
 
     Raises
     ------

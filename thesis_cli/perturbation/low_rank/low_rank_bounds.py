@@ -104,7 +104,7 @@ def effective_samples(values: Floats, alpha: float) -> float:
 
 
 def few_effective_samples(values: Floats, alpha: float) -> bool:
-    """Whether the relative error of the mean of e^{-alpha U} exceeds 1 / sqrt(10).
+    """Whether the relative error of the mean of e^{-alpha U}, of values of shape (M,), exceeds 1 / sqrt(10).
 
     The delta method takes that error for small; it never states more than 1 / |alpha|, however far
     apart the samples are.
@@ -113,7 +113,7 @@ def few_effective_samples(values: Floats, alpha: float) -> bool:
 
 
 def jackknife_error(values: Floats, alpha: float) -> float:
-    """Standard error of -ln(mean of exp(-alpha U)) / alpha by the jackknife, for two samples or more.
+    """Standard error of -ln(mean of exp(-alpha U)) / alpha by the jackknife, of values of shape (M,), M >= 2.
 
     The expectation of its square is at least the variance of the estimate from M - 1 samples (Efron
     and Stein 1981), even where a single sample outweighs all others.
@@ -155,7 +155,7 @@ def bound_curve(maxima: LowRankMaxima, alphas: Floats, *, unsafe: bool = False) 
 
 
 def check_alphas(alphas: Floats, terms: int, unsafe: bool) -> None:
-    """Raise `InputError` if an alpha is outside the range that `bound_curve` describes."""
+    """Raise `InputError` if an alpha, of shape (alphas,), is outside the range that `bound_curve` describes."""
     least = -1.0 if unsafe else -1 / (2 * math.sqrt(max(1, terms)))
     for alpha in alphas[~((alphas > least) & (alphas <= LARGEST_ALPHA))]:
         why = "" if unsafe else f" = -1/(2 sqrt({terms})), where samples have a finite variance,"

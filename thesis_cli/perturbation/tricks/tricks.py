@@ -311,7 +311,7 @@ def _log_expm1_exp(log_t: Floats) -> Floats:
 
 
 def gumbel_z_error(m: Floats) -> tuple[Floats, Floats]:
-    """Bias (inf at M = 1) and variance (inf at M <= 2) of Z^ = exp(mean of MAP values) (A.1.1)."""
+    """Bias (inf at M = 1) and variance, of the shape of M, (inf at M <= 2) of Z^ = exp(mean of MAP values) (A.1.1)."""
     with np.errstate(all="ignore"):
         first = m * _log_gamma(1 / m)
         excess = m * (_log_gamma(2 / m) - 2 * _log_gamma(1 / m))
@@ -328,7 +328,7 @@ def _log_gamma(x: Floats) -> Floats:
 
 
 def exponential_z_error(m: Floats) -> tuple[Floats, Floats]:
-    """Bias and variance of Z^ = 1 / mean of T; inf for M = 1, variance inf for M = 2 (A.1.1)."""
+    """Bias and variance, of the shape of M, of Z^ = 1 / mean of T; inf for M = 1, variance inf for M = 2 (A.1.1)."""
     with np.errstate(all="ignore"):
         bias = np.where(m > 1, 1 / (m - 1), np.inf)
         variance = np.where(m > 2, m**2 / ((m - 1) ** 2 * (m - 2)), np.inf)
@@ -336,12 +336,12 @@ def exponential_z_error(m: Floats) -> tuple[Floats, Floats]:
 
 
 def gumbel_log_z_error(m: Floats) -> tuple[Floats, Floats]:
-    """Bias and variance of the mean of the MAP values (A.1.2)."""
+    """Bias and variance, of the shape of M, of the mean of the MAP values (A.1.2)."""
     return np.zeros_like(m), np.pi**2 / 6 / m
 
 
 def exponential_log_z_error(m: Floats) -> tuple[Floats, Floats]:
-    """Bias and variance of -ln of the mean of T (A.1.2)."""
+    """Bias and variance, of the shape of M, of -ln of the mean of T (A.1.2)."""
     return np.log(m) - digamma(m), np.asarray(polygamma(1, m))
 
 

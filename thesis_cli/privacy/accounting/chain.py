@@ -34,7 +34,7 @@ FIRST = "0" * 64
 
 
 @dataclass(frozen=True)
-class Entry:
+class LedgerEntry:
     """One line of the ledger.
 
     Attributes
@@ -83,7 +83,7 @@ class Book:
     key : secret key of the contents, in hexadecimal; empty before the first entry of format 3.
     """
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[LedgerEntry, ...] = ()
     digests: tuple[str, ...] = ()
     breaks: tuple[str, ...] = ()
     chained: bool = True
@@ -94,7 +94,7 @@ class Book:
         """Digest of the last entry; empty if the ledger is empty or has no chain."""
         return self.digests[-1] if self.digests else ""
 
-    def extended(self, entry: Entry) -> Book:
+    def extended(self, entry: LedgerEntry) -> Book:
         """The same with one more entry, of this format."""
         book = self if self.chained else Book.of(self.entries, self.key)
         content = _content(entry, len(book.entries) + 1, book.head or FIRST, book.key, book.contents)
@@ -106,7 +106,7 @@ class Book:
         return {entry.content.digest for entry in self.entries if entry.content}
 
     @classmethod
-    def of(cls, entries: tuple[Entry, ...], key: str = "") -> Book:
+    def of(cls, entries: tuple[LedgerEntry, ...], key: str = "") -> Book:
         """A new chain of some entries."""
         book = cls(key=key)
         for entry in entries:
@@ -165,13 +165,13 @@ def parse(content: Any) -> Book:
     return Book(tuple(entries), tuple(digests), tuple(breaks), key=key)
 
 
-def _changed_terms(entries: list[Entry]) -> list[str]:
+def _changed_terms(entries: list[LedgerEntry]) -> list[str]:
     """Entries whose limit, rule or unit is not that of their account. Names that were two accounts before
     format 3 and are one now may begin with terms of their own (`merged`).
     """
     found = []
-    firsts: dict[tuple[str, str], Entry] = {}
-    accounts: dict[str, Entry] = {}
+    firsts: dict[tuple[str, str], LedgerEntry] = {}
+    accounts: dict[str, LedgerEntry] = {}
     for number, entry in enumerate(entries, start=1):
         first = firsts.setdefault((entry.key, earlier_key(entry.table)), entry)
         account = accounts[entry.key] = merged([accounts.get(entry.key, entry), entry])
@@ -180,7 +180,7 @@ def _changed_terms(entries: list[Entry]) -> list[str]:
     return found
 
 
-def merged(entries: Sequence[Entry]) -> Entry:
+def merged(entries: Sequence[LedgerEntry]) -> LedgerEntry:
     """The first of some entries of an account, with the smaller limit of all; under basic composition
     unless all have one rule.
     """
@@ -205,7 +205,7 @@ def _known(found: Any, contents: dict[str, Content]) -> Content | None:
     return contents[rest["digest"]]
 
 
-def _content(entry: Entry, number: int, previous: str, key: str, known: set[str]) -> dict[str, Any]:
+def _content(entry: LedgerEntry, number: int, previous: str, key: str, known: set[str]) -> dict[str, Any]:
     """Content that the digest of an entry covers; what is new in this format is left out where it says
     nothing, as in older ledgers, and a content of those `known` is named only.
     """
@@ -244,14 +244,14 @@ def _entry(
     unit: str = UNIT,
     stronger: str = "",
     **spend: Any,
-) -> Entry:
+) -> LedgerEntry:
     if not isinstance(unit, str) or not isinstance(stronger, str):
         raise TypeError
     if not isinstance(table, str) or not account_key(table) or not isinstance(file, str | None):
         raise TypeError
     if rule not in get_args(Rule):
         raise ValueError
-    return Entry(table, Budget(**limit), cast("Rule", rule), _spend(**spend), file, unit, stronger)
+    return LedgerEntry(table, Budget(**limit), cast("Rule", rule), _spend(**spend), file, unit, stronger)
 
 
 def _spend(epsilon: float, delta: float, rho: float | None, note: str, time: str) -> Spend:
@@ -260,7 +260,7 @@ def _spend(epsilon: float, delta: float, rho: float | None, note: str, time: str
     return Spend(epsilon, delta, rho, note, time)
 
 
-def _parse_format_1(tables: dict[str, Any]) -> tuple[Entry, ...]:
+def _parse_format_1(tables: dict[str, Any]) -> tuple[LedgerEntry, ...]:
     """Entries of all tables, by table. Names that are now one name share one account, whose limit
     is the smaller one; the rule is the one under which the account is within its limit.
     """
@@ -274,5 +274,5 @@ def _parse_format_1(tables: dict[str, Any]) -> tuple[Entry, ...]:
     found = []
     for key, named in spends.items():
         rule = upgraded_rule(limits[key], tuple(spend for _, spend in named))
-        found += [Entry(name, limits[key], rule, spend) for name, spend in named]
+        found += [LedgerEntry(name, limits[key], rule, spend) for name, spend in named]
     return tuple(found)

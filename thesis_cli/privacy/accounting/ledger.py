@@ -37,7 +37,7 @@ from pathlib import Path
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.locks import Lock, locked
 from thesis_cli.privacy.accounting.account import UNIT, Account, Rule, Spend, Total
-from thesis_cli.privacy.accounting.chain import FORMAT, Book, Entry, merged, parse, unique_keys
+from thesis_cli.privacy.accounting.chain import FORMAT, Book, LedgerEntry, merged, parse, unique_keys
 from thesis_cli.privacy.accounting.identity import Content, likeness
 from thesis_cli.privacy.accounting.names import account_key, skeleton
 from thesis_cli.privacy.mechanisms.mechanism import Budget
@@ -225,7 +225,7 @@ class Ledger:
             )
         stronger = "" if self.unit == account.unit else self.unit
         terms = account.limit, account.rule, charge.spend, charge.file, account.unit
-        extended = book.extended(Entry(table, *terms, stronger, content))
+        extended = book.extended(LedgerEntry(table, *terms, stronger, content))
         return extended, replace(total, head=extended.head)
 
     def _implied(self, account: Account, spend: Spend, table: str) -> Spend:
@@ -346,7 +346,7 @@ class _Charge:
 
 def accounts_of(book: Book) -> dict[str, Account]:
     """Account of every table, by `account_key`."""
-    entries: dict[str, list[Entry]] = {}
+    entries: dict[str, list[LedgerEntry]] = {}
     for entry in book.entries:
         entries.setdefault(entry.key, []).append(entry)
     return {

@@ -12,7 +12,7 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.embedding.means import exact_mean, tiled
-from thesis_cli.privacy.kernels import Codes, Kernel, Rows
+from thesis_cli.privacy.kernels import Codes, RowKernel, Rows
 
 ROUNDING = 2.0**-40
 """Bound on how much rounding may lengthen a feature vector or its mean, relatively; the true share
@@ -87,7 +87,7 @@ class Features:
         return 2 * (1 + ROUNDING) / rows + 2.0**-50
 
 
-def draw_features(kernel: Kernel, cardinalities: Sequence[int], count: int, rng: np.random.Generator) -> Features:
+def draw_features(kernel: RowKernel, cardinalities: Sequence[int], count: int, rng: np.random.Generator) -> Features:
     """Draw features whose inner product is the kernel on average: E phi(x) . phi(y) = E cos(a(x) -
     a(y)) = k(x, y).
 

@@ -13,7 +13,7 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.parallel import Threads
 from thesis_cli.base.progress import Tick
-from thesis_cli.privacy.kernels import Codes, Kernel, Rows
+from thesis_cli.privacy.kernels import Codes, RowKernel, Rows
 
 T = TypeVar("T", np.float64, np.int64)
 
@@ -32,7 +32,7 @@ BLOCK = 1024
 
 
 def mean_at(
-    kernel: Kernel, blocks: Iterable[Rows], points: Rows, jobs: int = 1, progress: Tick | None = None
+    kernel: RowKernel, blocks: Iterable[Rows], points: Rows, jobs: int = 1, progress: Tick | None = None
 ) -> Floats:
     """Empirical embedding (1/N) sum_n k(x_n, .) of a table at points; memory holds a block and the
     points.
@@ -107,7 +107,7 @@ def tiled(columns: npt.NDArray[T]) -> npt.NDArray[T]:
     return np.ascontiguousarray(padded.reshape(tiles, TILE, width).swapaxes(1, 2))
 
 
-def mean_of_matrix(kernel: Kernel, rows: Rows, jobs: int = 1) -> float:
+def mean_of_matrix(kernel: RowKernel, rows: Rows, jobs: int = 1) -> float:
     """Squared norm (1/N^2) sum_mn k(x_m, x_n) of the empirical embedding, to some 1e-15.
 
     For one or two reals without categories it is a sum over some hundreds of Fourier modes,
@@ -162,7 +162,7 @@ def _mean_by_modes(reals: Floats, modes: list[tuple[Floats, Floats]]) -> float:
     return float(power)
 
 
-def _mean_by_pairs(kernel: Kernel, rows: Rows, jobs: int) -> float:
+def _mean_by_pairs(kernel: RowKernel, rows: Rows, jobs: int) -> float:
     """Mean over all pairs, each computed once; the sum is exact in units of 2^-50."""
     from thesis_cli.privacy.embedding.kernels import ROWS, TILE, UNIT, add_kernels
 
@@ -188,12 +188,12 @@ def _sum(values: Codes) -> int:
     return (int((values >> HALF_BITS).sum()) << HALF_BITS) + int((values & LOW).sum())
 
 
-def _log_rho(kernel: Kernel) -> Floats:
+def _log_rho(kernel: RowKernel) -> Floats:
     with np.errstate(divide="ignore"):
         return np.log(kernel.rho)
 
 
-def distance(kernel: Kernel, points: Rows, weights: Floats, mean_at_points: Floats, mean_of_matrix: float) -> float:
+def distance(kernel: RowKernel, points: Rows, weights: Floats, mean_at_points: Floats, mean_of_matrix: float) -> float:
     """RKHS distance of sum_m w_m k(z_m, .) to an empirical embedding (Thesis appendix C.2.1).
 
     Its square is a difference of numbers near `mean_of_matrix`, accurate to some 1e-16 times (sum
@@ -209,7 +209,7 @@ def distance(kernel: Kernel, points: Rows, weights: Floats, mean_at_points: Floa
     return math.sqrt(max(0.0, norm - 2 * float(weights @ mean_at_points) + mean_of_matrix))
 
 
-def squared_norm(kernel: Kernel, points: Rows, weights: Floats) -> float:
+def squared_norm(kernel: RowKernel, points: Rows, weights: Floats) -> float:
     """Squared RKHS norm of sum_m w_m k(z_m, .)."""
     parts = (slice(start, start + BLOCK) for start in range(0, len(points), BLOCK))
     return math.fsum(float(weights[part] @ (kernel.matrix(points[part], points) @ weights)) for part in parts)

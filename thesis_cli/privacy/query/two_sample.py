@@ -19,7 +19,7 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.embedding.features import Features
-from thesis_cli.privacy.kernels import Kernel, Rows
+from thesis_cli.privacy.kernels import RowKernel, Rows
 from thesis_cli.privacy.mechanisms.mechanism import NoiseName
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class TwoSampleResult:
 
 
 def permutation_test(
-    kernel: Kernel, a: Rows, b: Rows, permutations: int, rng: np.random.Generator, most: int = MOST
+    kernel: RowKernel, a: Rows, b: Rows, permutations: int, rng: np.random.Generator, most: int = MOST
 ) -> TwoSampleResult:
     """Compare the unbiased estimate of MMD^2 (Gretton et al. 2012, eq. 3) with its values at
     shuffled labels.

@@ -18,7 +18,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.kernels import Codes, Kernel, Rows
+from thesis_cli.privacy.kernels import Codes, RowKernel, Rows
 from thesis_cli.privacy.mechanisms import mechanism
 from thesis_cli.privacy.mechanisms.mechanism import Budget, Choice
 from thesis_cli.privacy.mechanisms.units import counted_blocks
@@ -148,7 +148,7 @@ def _values(column: Column) -> list[Any]:
 
 
 def small_database(
-    kernel: Kernel,
+    kernel: RowKernel,
     domain: Rows,
     blocks: Iterable[Rows],
     rows: int,
@@ -207,7 +207,7 @@ def small_database(
     return domain[candidate(choice.index, size, count)], found
 
 
-def images(kernel: Kernel, domain: Rows) -> Floats:
+def images(kernel: RowKernel, domain: Rows) -> Floats:
     """Vectors a_x that stand for k(x, .), shape (X, X): a_x . a_y = k(x, y), up to rounding.
 
     Distances of embeddings are norms of differences of such vectors. (Squared distances computed as
@@ -223,7 +223,7 @@ def score_sensitivity(vectors: Floats, rows: int) -> float:
     in one.
 
     By the triangle inequality |s(D, R) - s(D', R)| <= |mu_D - mu_D'| <= max |a_x - a_y| / N: the
-    diameter of the domain over N, which is at most sqrt(2) / N (`Kernel`) and which R = D reaches.
+    diameter of the domain over N, which is at most sqrt(2) / N (`RowKernel`) and which R = D reaches.
     The diameter is that of the computed vectors, so that their own rounding does not matter. Later
     rounding, with u = 2^-53 and vectors of norm 1:
 

@@ -23,7 +23,7 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import nearest
-from thesis_cli.privacy.kernels import Kernel, Rows
+from thesis_cli.privacy.kernels import RowKernel, Rows
 from thesis_cli.privacy.mechanisms.units import Counted
 from thesis_cli.privacy.tables.schema import Schema, Values
 
@@ -161,7 +161,7 @@ class PrivacyGuarantee:
 
 @dataclass(frozen=True)
 class KernelRecord:
-    """Parameters of the kernel, as in `Kernel`."""
+    """Parameters of the kernel, as in `RowKernel`."""
 
     gamma: tuple[float, ...]
     rho: tuple[float, ...]
@@ -269,8 +269,8 @@ class Release:
     record: Record
 
     @property
-    def kernel(self) -> Kernel:
-        """Kernel on the encoded rows."""
+    def kernel(self) -> RowKernel:
+        """RowKernel on the encoded rows."""
         return self.schema.kernel()
 
     @property

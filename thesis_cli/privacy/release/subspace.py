@@ -20,7 +20,7 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.embedding.means import mean_at
-from thesis_cli.privacy.kernels import Codes, Kernel, Rows
+from thesis_cli.privacy.kernels import Codes, RowKernel, Rows
 from thesis_cli.privacy.release.implementation import RowSettings, check_size
 from thesis_cli.privacy.release.plan import PUBLIC, ReleasePlan, digest, uniform_rows
 from thesis_cli.privacy.release.record import Record, Release, uniform_weights
@@ -92,7 +92,7 @@ class Basis:
         weights[self.parents] = solve_triangular(self.factor, coordinates, lower=True, trans="T")
         return weights
 
-    def l2_sensitivity(self, kernel: Kernel, points: Rows, rows: int) -> float:
+    def l2_sensitivity(self, kernel: RowKernel, points: Rows, rows: int) -> float:
         r"""Bound on the distance of the computed coordinates of two tables of N = `rows` rows that
         differ in one.
 
@@ -118,7 +118,7 @@ class Basis:
         rounding = norm * (math.sqrt(size) * value + 2 * size**1.5 * unit) + 2.0**-51
         return float(math.sqrt(2 * (1 + stretch)) / rows + SAFETY * rounding)
 
-    def _residual(self, kernel: Kernel, parents: Rows) -> Floats:
+    def _residual(self, kernel: RowKernel, parents: Rows) -> Floats:
         """K - L L^T, far more accurately than in doubles: K in extended precision, L in two parts.
 
         Products of the high parts, of 20 bits, add up without rounding.
@@ -145,7 +145,7 @@ def _stretch(inverse: Floats, residual: Floats) -> float:
     return SAFETY * float(np.linalg.norm(inverse @ residual @ inverse.T)) + len(inverse) * 2.0**-51 * simple
 
 
-def _extended_matrix(kernel: Kernel, a: Rows, b: Rows) -> Extended:
+def _extended_matrix(kernel: RowKernel, a: Rows, b: Rows) -> Extended:
     exponent = np.zeros((len(a), len(b)), np.longdouble)
     for d, gamma in enumerate(kernel.gamma):
         exponent -= gamma * np.subtract.outer(a.reals[:, d].astype(np.longdouble), b.reals[:, d]) ** 2
@@ -155,7 +155,7 @@ def _extended_matrix(kernel: Kernel, a: Rows, b: Rows) -> Extended:
     return found
 
 
-def orthonormal_basis(kernel: Kernel, points: Rows) -> Basis:
+def orthonormal_basis(kernel: RowKernel, points: Rows) -> Basis:
     """Gram-Schmidt in the order of the points, without those that add less than THRESHOLD
     (Algorithm 2, line 4).
 
@@ -199,12 +199,12 @@ class Subspace:
     2, lines 3 to 6).
     """
 
-    kernel: Kernel
+    kernel: RowKernel
     points: Rows
     basis: Basis
 
     @classmethod
-    def of(cls, kernel: Kernel, points: Rows) -> Subspace:
+    def of(cls, kernel: RowKernel, points: Rows) -> Subspace:
         """Span of public points."""
         return cls(kernel, points, orthonormal_basis(kernel, points))
 
@@ -230,7 +230,7 @@ class Subspace:
 
 
 def reweighted(
-    kernel: Kernel, points: Rows, basis: Basis, coordinates: Floats, constraint: Constraint, most: float = 1.0
+    kernel: RowKernel, points: Rows, basis: Basis, coordinates: Floats, constraint: Constraint, most: float = 1.0
 ) -> Floats:
     """Weights under a constraint whose element is nearest to sum_f beta_f b_f in the RKHS, shape
     (M,).
@@ -247,7 +247,7 @@ def reweighted(
         return _nearest(kernel, points, values, squared_norm, most if constraint == "l1" else None)
 
 
-def _nearest(kernel: Kernel, points: Rows, values: Floats, squared_norm: float, most: float | None) -> Floats:
+def _nearest(kernel: RowKernel, points: Rows, values: Floats, squared_norm: float, most: float | None) -> Floats:
     """Weights of the element nearest to one of known values: with sum |w| <= most, or on the
     simplex if None.
 

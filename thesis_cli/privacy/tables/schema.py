@@ -24,7 +24,7 @@ import numpy.typing as npt
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import nearest
-from thesis_cli.privacy.kernels import Kernel, Rows
+from thesis_cli.privacy.kernels import RowKernel, Rows
 from thesis_cli.privacy.tables.column_values import ATOM, Values, check_kernel, first_double, wrong
 from thesis_cli.privacy.tables.columns import KINDS, Boolean, Category, Column, Integer, Real
 from thesis_cli.privacy.tables.constraints import Rules
@@ -111,8 +111,8 @@ class Schema:
         """Number of levels of each of the C codes of an encoded row."""
         return tuple(column.cardinality for column in self.encoded if column.cardinality)
 
-    def kernel(self) -> Kernel:
-        """Kernel on encoded rows; it depends on the schema alone.
+    def kernel(self) -> RowKernel:
+        """RowKernel on encoded rows; it depends on the schema alone.
 
         By default, gamma = 6 s / T and rho = exp(-s / (T (1 - 1/L))), with s = 4, T = D + C
         coordinates in all, and L levels. The squared distance of two independent uniform numbers is
@@ -123,7 +123,7 @@ class Schema:
         """
         share = EXPONENT / (self.reals + len(self.cardinalities))
         gamma = 6 * share if self.gamma is None else self.gamma
-        return Kernel(
+        return RowKernel(
             np.array([gamma if c.gamma is None else c.gamma for c in self.encoded if c.on_line], dtype=np.float64),
             np.array([self._rho(c, share) for c in self.encoded if c.cardinality], dtype=np.float64),
         )

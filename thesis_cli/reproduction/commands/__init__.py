@@ -46,7 +46,7 @@ def short(path: Path) -> str:
 
 
 class Own(NamedTuple):
-    """Where a command is: its module, its function of Python if it has one, and one line of help."""
+    """Location of a command: its module, its function of Python if it has one, and one line of help."""
 
     module: str
     function: str

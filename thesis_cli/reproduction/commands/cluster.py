@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class JobSettings:
-    """How tasks are put into jobs: a flag beats the file of a sweep, which beats these defaults.
+    """Options that put tasks into jobs: a flag beats the file of a sweep, which beats these defaults.
 
     Attributes
     ----------

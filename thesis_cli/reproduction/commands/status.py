@@ -123,7 +123,7 @@ class StatusRequest(Request):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class StatusResult(Summary):
-    """How far some runs have come.
+    """Progress of some runs.
 
     Attributes
     ----------

@@ -85,7 +85,7 @@ def figure(run: Run) -> Callable[[], Figure]:
 
 
 MARK = "thesis-cli plot "
-"""How the metadata of a figure of a run begin; a digest of the table's name follows."""
+"""Beginning of the metadata of a figure of a run; a digest of the table's name follows."""
 
 
 def picture(run: Run, chosen: ChosenColumns, kinds: tuple[str, ...] = ("png", "pdf")) -> dict[str, bytes]:

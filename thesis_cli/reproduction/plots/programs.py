@@ -19,7 +19,7 @@ MOST = 40
 
 
 def solved(run: Run) -> Figure:
-    """How many tasks have a program, and one that is proven shortest, after each time; of one task
+    """Numbers of tasks that have a program, and one that is proven shortest, after each time; of one task
     with several programs, how likely each is."""
     from thesis_cli.base.figures import COLOURS, label, panels
 

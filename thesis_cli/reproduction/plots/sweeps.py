@@ -271,7 +271,7 @@ def _handles(panels: Sequence[Axes]) -> dict[str, Any]:
 
 
 def _aside(k: int, lines: int) -> float:
-    """How far beside a word the points of a line are."""
+    """Distance of the points of a line from a word."""
     return 0.6 * (k - (lines - 1) / 2) / max(lines, 7)
 
 

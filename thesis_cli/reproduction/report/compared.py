@@ -212,7 +212,7 @@ def _has_tables(folder: Path, checkout: Checkout) -> bool:
 def _compare(
     path: Path, names: Sequence[str], files: Sequence[ExperimentFiles]
 ) -> tuple[Comparison | None, tuple[Cell, float] | None, str]:
-    """How two tables compare, the largest difference, and both in words."""
+    """Comparison of two tables, the largest difference, and both in words."""
     texts = list[str]()
     for name, each in zip(names, files, strict=True):
         if each.table is None:

@@ -120,7 +120,7 @@ class Contents:
 
 @dataclass(frozen=True)
 class SourceCounts:
-    """How many numbered statements of a source are checked, and how."""
+    """Counts of the numbered statements of a source by the way in which they are checked."""
 
     source: str
     title: str

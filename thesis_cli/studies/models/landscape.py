@@ -78,7 +78,7 @@ class Landscape:
         return max(float(np.abs(step - step.mean()).max()) for step in steps)
 
     def climb(self) -> Ints:
-        """Where the best single flips, as long as one is better, lead from each configuration."""
+        """Configurations to which the best single flips, as long as one is better, lead from each configuration."""
         n = self.table.ndim
         number = np.arange(self.values.size)
         to = np.where(

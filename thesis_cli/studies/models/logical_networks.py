@@ -138,7 +138,7 @@ def _random_plan(road: Floats, trucks: int, packages: int, steps: int, rng: np.r
 
 
 def _handled(at: int, trucks: Sequence[int], taken: set[int], places: int, rng: np.random.Generator) -> int:
-    """Where a package is next; trucks that hold one before or after this step take no other."""
+    """Next place of a package; trucks that hold one before or after this step take no other."""
     if at >= places:
         return trucks[at - places] if rng.random() < 0.5 else at
     free = [places + k for k, place in enumerate(trucks) if place == at and places + k not in taken]

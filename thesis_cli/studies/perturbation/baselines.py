@@ -84,7 +84,7 @@ def answers(
 
 
 def summary(runs: Sequence[BaselineAnswer], log_z: float) -> dict[str, float]:
-    """How far the answers of several runs are from ln Z.
+    """Errors of the answers of several runs for ln Z.
 
     Returns
     -------

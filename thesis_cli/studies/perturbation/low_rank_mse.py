@@ -1,4 +1,4 @@
-"""How well low-rank upper bounds, each from M samples, estimate ln Z (Thesis section 2.5.3)."""
+"""Mean squared error of low-rank upper bounds of ln Z, each from M samples (Thesis section 2.5.3)."""
 
 from __future__ import annotations
 

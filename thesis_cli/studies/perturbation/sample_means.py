@@ -1,4 +1,4 @@
-"""How far sample means of perturbed maxima are from their expectation (Hazan et al. Figures 8 and 9).
+"""Deviation of sample means of perturbed maxima from their expectation (Hazan et al. Figures 8 and 9).
 
 Two functions of the noise are measured: the perturbed maximum, and the noise at the maximiser, whose
 expectation is the entropy bound and which alone the source draws.

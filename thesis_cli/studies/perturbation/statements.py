@@ -175,7 +175,7 @@ def derivative_rows(phi: Floats, count: int, rng: np.random.Generator) -> Iterat
 
 
 def continuity_rows(phi: Floats, count: int, rng: np.random.Generator) -> Iterator[Row]:
-    """How often x**, the maximiser with averaged noise, changes if every potential moves by up to
+    """Frequency with which x**, the maximiser with averaged noise, changes if every potential moves by up to
     `alpha` nats; it bounds the change of every probability (Proposition 18)."""
     n, flat = phi.ndim, phi.reshape(-1)
     direction = rng.uniform(-1, 1, flat.size)

@@ -12,7 +12,7 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.embeddings.simplex import simplex_weights
 from thesis_cli.privacy.embedding.features import Features, draw_features
 from thesis_cli.privacy.embedding.means import distance, mean_at, mean_of_matrix, squared_norm
-from thesis_cli.privacy.kernels import Kernel, Rows
+from thesis_cli.privacy.kernels import RowKernel, Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget, classical_scale, gaussian_delta
 from thesis_cli.privacy.release.exponential import databases, images, score_sensitivity, scores
 from thesis_cli.privacy.release.record import uniform_weights
@@ -42,10 +42,10 @@ class Sides(NamedTuple):
     epsilon: float = math.nan
 
 
-def random_table(dimension: int, rng: np.random.Generator) -> tuple[Kernel, Rows, Rows, Rows]:
+def random_table(dimension: int, rng: np.random.Generator) -> tuple[RowKernel, Rows, Rows, Rows]:
     """A Gaussian kernel of random width, a table in the unit box, a table that differs in one row
     (which may lie anywhere), and points in the box."""
-    kernel = Kernel(np.exp(rng.uniform(-1, 3, dimension)), np.zeros(0))
+    kernel = RowKernel(np.exp(rng.uniform(-1, 3, dimension)), np.zeros(0))
     rows = rng.random((COUNT, dimension))
     other = rows.copy()
     other[-1] = rng.choice([1.0, 10.0]) * rng.standard_normal(dimension)
@@ -95,7 +95,7 @@ def subspace_sides(dimension: int, rng: np.random.Generator) -> list[Sides]:
 
 
 def _expectation(
-    kernel: Kernel, table: Rows, points: Rows, weights: Floats, away: float, rng: np.random.Generator
+    kernel: RowKernel, table: Rows, points: Rows, weights: Floats, away: float, rng: np.random.Generator
 ) -> list[Sides]:
     """Error of the mean of a function h of the RKHS (eq. 4.5), and |h| times the distance."""
     at, shares = Rows.of_reals(rng.random((5, table.reals.shape[1]))), rng.standard_normal(5)
@@ -146,7 +146,7 @@ def privacy_sides(dimension: int, epsilon: float, rng: np.random.Generator) -> l
 def exponential_sides(rng: np.random.Generator) -> list[Sides]:
     """Largest |ln p(R) / p'(R)| over all tables R of 3 of 6 values that the exponential mechanism may
     release for two tables of 4 rows (Thesis section 4.3.4), and epsilon."""
-    kernel, epsilon = Kernel(np.exp(rng.uniform(-1, 3, 1)), np.zeros(0)), 1.0
+    kernel, epsilon = RowKernel(np.exp(rng.uniform(-1, 3, 1)), np.zeros(0)), 1.0
     vectors = images(kernel, Rows.of_reals(rng.random((6, 1))))
     table, moved = rng.integers(6, size=4), rng.integers(6)
     histograms = [np.bincount(np.append(table[:3], last), minlength=6) for last in (table[3], moved)]
@@ -160,7 +160,7 @@ def exponential_sides(rng: np.random.Generator) -> list[Sides]:
 
 def sample_sides(dimension: int, count: int, rng: np.random.Generator) -> list[Sides]:
     """Squared distance of a table's embedding to that of its population, and its mean (1 - |mu|^2)/N."""
-    kernel = Kernel(np.full(dimension, 8.0), np.zeros(0))
+    kernel = RowKernel(np.full(dimension, 8.0), np.zeros(0))
     population = GaussianMixture(np.array([0.5, 0.3, 0.2]), rng.random((3, dimension)), 0.1)
     table, norm = population.draw(count, rng), population.squared_norm(kernel)
     squared = mean_of_matrix(kernel, table) - 2 * float(population.embedding(kernel, table).mean()) + norm

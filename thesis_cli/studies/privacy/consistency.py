@@ -16,7 +16,7 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.embeddings.simplex import simplex_weights
 from thesis_cli.privacy.embedding.features import draw_features
 from thesis_cli.privacy.embedding.means import distance, mean_at, squared_norm
-from thesis_cli.privacy.kernels import Kernel, Rows
+from thesis_cli.privacy.kernels import RowKernel, Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.privacy.release.subspace import Constraint, orthonormal_basis, reweighted
 from thesis_cli.studies.privacy import published
@@ -26,7 +26,7 @@ BUDGET = Budget(1.0, 1e-6)
 SIDE = 17
 GRID = Rows.of_reals(np.stack(np.meshgrid(*2 * [np.linspace(0, 1, SIDE)]), -1).reshape(-1, 2))
 """Values that X may take."""
-PLANE, LINE = (Kernel(np.full(d, 8.0), np.zeros(0)) for d in (2, 1))
+PLANE, LINE = (RowKernel(np.full(d, 8.0), np.zeros(0)) for d in (2, 1))
 IMAGES = {
     "product": Rows.of_reals(GRID.reals.prod(1, keepdims=True)),
     "maximum": Rows.of_reals(GRID.reals.max(1, keepdims=True)),
@@ -75,7 +75,7 @@ def releases(probabilities: Floats, rows: int, rng: np.random.Generator) -> tupl
     return found, distance(PLANE, points, basis.expand(alpha, len(points)), values, norm)
 
 
-def _to(kernel: Kernel, release: WeightedPoints, grid: Rows, probabilities: Floats) -> float:
+def _to(kernel: RowKernel, release: WeightedPoints, grid: Rows, probabilities: Floats) -> float:
     """RKHS distance of a release to the embedding of values with these probabilities."""
     values = kernel.matrix(release.points, grid) @ probabilities
     norm = float(probabilities @ kernel.matrix(grid, grid) @ probabilities)

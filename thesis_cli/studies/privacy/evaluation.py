@@ -16,7 +16,7 @@ import numpy.typing as npt
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.embedding.means import distance, squared_norm
-from thesis_cli.privacy.kernels import Codes, Kernel, Rows
+from thesis_cli.privacy.kernels import Codes, RowKernel, Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget, Noise
 
 QUERIES, COLUMNS = 1000, 3
@@ -71,7 +71,7 @@ def random_ranges(rows: Rows, cardinalities: Sequence[int], rng: np.random.Gener
     return Ranges(low, high, levels)
 
 
-def squared_distance(kernel: Kernel, a: Rows, weights_a: Floats, b: Rows, weights_b: Floats) -> float:
+def squared_distance(kernel: RowKernel, a: Rows, weights_a: Floats, b: Rows, weights_b: Floats) -> float:
     """|sum_m u_m k(a_m, .) - sum_n w_n k(b_n, .)|^2 in the RKHS (Thesis eq. 4.6)."""
     return max(0.0, squared_norm(kernel, Rows.concatenate([a, b]), np.concatenate([weights_a, -weights_b])))
 
@@ -96,19 +96,19 @@ class GaussianMixture:
         members = rng.choice(len(self.weights), count, p=self.weights)
         return Rows.of_reals(rng.normal(self.centres[members], self.deviation))
 
-    def embedding(self, kernel: Kernel, points: Rows) -> Floats:
+    def embedding(self, kernel: RowKernel, points: Rows) -> Floats:
         """Embedding mu_X(z) = E k(X, z) at points, shape (M,)."""
         return self._smoothed(kernel, points.reals, 1) @ self.weights
 
-    def squared_norm(self, kernel: Kernel) -> float:
+    def squared_norm(self, kernel: RowKernel) -> float:
         """Squared norm |mu_X|^2 = E k(X, X') for independent X and X'."""
         return float(self.weights @ self._smoothed(kernel, self.centres, 2) @ self.weights)
 
-    def distance(self, kernel: Kernel, points: Rows, weights: Floats) -> float:
+    def distance(self, kernel: RowKernel, points: Rows, weights: Floats) -> float:
         """RKHS distance of sum_m w_m k(z_m, .) to mu_X."""
         return distance(kernel, points, weights, self.embedding(kernel, points), self.squared_norm(kernel))
 
-    def _smoothed(self, kernel: Kernel, at: Floats, times: int) -> Floats:
+    def _smoothed(self, kernel: RowKernel, at: Floats, times: int) -> Floats:
         """E k(c + noise, z) for centres c and noise of `times` the variance, shape (M, K): a wider, lower Gaussian."""
         wider = 1 + 2 * times * kernel.gamma * self.deviation**2
         exponent = sum(

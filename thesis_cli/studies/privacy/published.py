@@ -19,7 +19,7 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.embedding.means import distance, mean_at
-from thesis_cli.privacy.kernels import Codes, Kernel, Rows
+from thesis_cli.privacy.kernels import Codes, RowKernel, Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget, OpenDPGaussian, classical_scale
 from thesis_cli.privacy.release.subspace import Basis, Constraint, orthonormal_basis, reweighted
 
@@ -42,9 +42,9 @@ MEAN_OF_MATRIX = {2: 0.21215986369427045, 5: 0.1672984963245975}
 """`mean_of_matrix` of the table by dimension; computing it takes seconds to minutes."""
 
 
-def kernel(dimension: int) -> Kernel:
+def kernel(dimension: int) -> RowKernel:
     """Kernel exp(-|x - y|^2 1e-4 / D)."""
-    return Kernel(np.full(dimension, 1e-4 / dimension), np.zeros(0))
+    return RowKernel(np.full(dimension, 1e-4 / dimension), np.zeros(0))
 
 
 @dataclass(frozen=True)
@@ -65,25 +65,25 @@ class PublishedMixture:
         members = rng.choice(len(self.weights), rows, p=self.weights)
         return Rows.of_reals(rng.normal(self.centres[members], SPREAD))
 
-    def mean_at(self, kernel: Kernel, points: Rows) -> Floats:
+    def mean_at(self, kernel: RowKernel, points: Rows) -> Floats:
         """Embedding E k(X, z) at points z, shape (M,)."""
         return _smoothed(kernel, SPREAD**2).matrix(points, Rows.of_reals(self.centres)) @ (
             self.weights * _shrinkage(kernel, SPREAD**2)
         )
 
-    def mean_of_matrix(self, kernel: Kernel) -> float:
+    def mean_of_matrix(self, kernel: RowKernel) -> float:
         """Squared norm E k(X, X') of the embedding, for independent X and X'."""
         centres, variance = Rows.of_reals(self.centres), 2 * SPREAD**2
         mean = self.weights @ _smoothed(kernel, variance).matrix(centres, centres) @ self.weights
         return float(mean * _shrinkage(kernel, variance))
 
 
-def _smoothed(kernel: Kernel, variance: float) -> Kernel:
+def _smoothed(kernel: RowKernel, variance: float) -> RowKernel:
     """Kernel blurred by Gaussian noise of a variance, without its factor `_shrinkage`."""
-    return Kernel(kernel.gamma / (1 + 2 * variance * kernel.gamma), kernel.rho)
+    return RowKernel(kernel.gamma / (1 + 2 * variance * kernel.gamma), kernel.rho)
 
 
-def _shrinkage(kernel: Kernel, variance: float) -> float:
+def _shrinkage(kernel: RowKernel, variance: float) -> float:
     return float(np.prod(1 + 2 * variance * kernel.gamma) ** -0.5)
 
 
@@ -161,7 +161,7 @@ class Projection:
     squared_norm : |mu|^2.
     """
 
-    kernel: Kernel
+    kernel: RowKernel
     points: Rows
     basis: Basis
     numbers: tuple[int, ...]

@@ -30,7 +30,7 @@ HELD_OUT, SPLIT = 0.2, 1988
 
 @dataclass(frozen=True)
 class Source:
-    """Where a table comes from, and what models predict in it.
+    """A table's origin, and the column that models predict in it.
 
     Attributes
     ----------

@@ -14,7 +14,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.kernels import Kernel, Rows
+from thesis_cli.privacy.kernels import RowKernel, Rows
 from thesis_cli.privacy.mechanisms.mechanism import (
     Adding,
     Budget,
@@ -121,7 +121,7 @@ class SubspaceRelease:
 
 
 def subspace_release(
-    kernel: Kernel,
+    kernel: RowKernel,
     points: Rows,
     blocks: Iterable[Rows],
     count: int,

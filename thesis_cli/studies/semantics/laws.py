@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import gammaincinv, lambertw, ndtr, ndtri
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.studies.semantics.rates import Pair, Quantile
+from thesis_cli.studies.semantics.rates import FunctionOfTwo, Quantile
 
 Sample = Callable[[np.random.Generator, int], Floats]
 
@@ -159,10 +159,10 @@ CONDITIONED = {
 """Conditioned expressions with conjugate laws, by name: three observed values, a coin and an event."""
 
 PAIRS = {
-    "X + Y": Pair(np.add, normal(0, 1), normal(1, 0.5), normal(1, math.sqrt(1.25))),
-    "X Y": Pair(np.multiply, uniform(0, 1), uniform(0, 1), product_of_uniforms),
-    "X / Y": Pair(np.divide, normal(0, 1), normal(0, 1), cauchy),
-    "X > Y": Pair(
+    "X + Y": FunctionOfTwo(np.add, normal(0, 1), normal(1, 0.5), normal(1, math.sqrt(1.25))),
+    "X Y": FunctionOfTwo(np.multiply, uniform(0, 1), uniform(0, 1), product_of_uniforms),
+    "X / Y": FunctionOfTwo(np.divide, normal(0, 1), normal(0, 1), cauchy),
+    "X > Y": FunctionOfTwo(
         lambda x, y: np.asarray(x > y, np.float64),
         normal(0, 1),
         normal(1, 1),

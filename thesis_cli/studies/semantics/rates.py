@@ -54,7 +54,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Pair:
+class FunctionOfTwo:
     """A function f(X, Y) of independent variables, with all laws known.
 
     Attributes
@@ -143,14 +143,14 @@ def log_slope(x: Floats, y: Floats, errors: Floats) -> Slope:
 
 
 def mean_errors(
-    pair: Pair, kernel: Kernel, weights: str, sizes: list[int], repeats: int, rng: np.random.Generator
+    pair: FunctionOfTwo, kernel: Kernel, weights: str, sizes: list[int], repeats: int, rng: np.random.Generator
 ) -> list[tuple[float, float, float]]:
     """Rate sqrt(sum alpha^2) + sqrt(sum beta^2), mean error and its standard error, for each number m
     of samples.
 
     Parameters
     ----------
-    weights : name in `WEIGHTS`, or `chosen` for those of `Pair.chosen`.
+    weights : name in `WEIGHTS`, or `chosen` for those of `FunctionOfTwo.chosen`.
     repeats : number of independent expansions of each size, 2 or more.
     """
     target = Target(dense(pair.law), kernel)

@@ -136,7 +136,7 @@ def row_contrasts(
 
 
 def _resampled(predicted: Floats, truth: Bools, resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """How often each program counts, in the sample and then in the resamples, shape (1 + R, P), and
+    """Weight of each program, in the sample and then in the resamples, shape (1 + R, P), and
     the matrices, shape (1 + R, C * C)."""
     programs = len(predicted)
     false = np.where(truth, 0.0, predicted)

@@ -19,10 +19,10 @@ COMMON = "FILTER", "(>0)", "(<0)", "(%2==1)", "(%2==0)", "MIN", "MAX", "(+)", "(
 """Attributes that D.7 says are predicted more often, whatever the program."""
 
 ALL, COLUMNS = "all cells", "same columns"
-"""What the false positives of a group are compared with."""
+"""Baseline for the false positives of a group."""
 
 OTHERS = "other columns"
-"""What the common columns of a row are compared with."""
+"""Baseline for the common columns of a row."""
 
 
 def _among(*names: str) -> list[Cell]:
@@ -83,7 +83,7 @@ EVERY_ROW = (
     "some common attributes are predicted more often regardless of the program: false-positive probability of their "
     "columns less that of the others, in the row of 10 programs or more where this is least certain"
 )
-"""What `least_common` measures, in words."""
+"""The measure of `least_common`, in words."""
 
 
 def least_common(frame: pd.DataFrame) -> tuple[float, float] | None:

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 Feature = Literal["output-type", "function", "length"]
 FEATURES: tuple[Feature, ...] = get_args(Feature)
-"""What a corpus may be balanced by."""
+"""Parts of programs that a corpus may be balanced by."""
 
 KEPT = 0.15
 """Share of a balanced corpus that is drawn uniformly; its effective size has this share at least."""

@@ -63,7 +63,7 @@ _OUTPUTS = np.array([TYPES.index(o.output) for o in OPERATIONS], dtype=np.int8)
 
 @dataclass(frozen=True)
 class CorpusPlan:
-    """What a corpus has. Raises InputError if a number is out of bounds, lists are too long, or the
+    """Plan of a corpus. Raises InputError if a number is out of bounds, lists are too long, or the
     length is balanced but there is only one.
 
     Attributes

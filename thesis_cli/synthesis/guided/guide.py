@@ -101,7 +101,7 @@ class ByTypes:
 
 
 def orders_of(guide: Guide, tasks: Sequence[Task], prior: Order | None = None) -> list[Order]:
-    """What a guide gives for tasks. Raises InputError if it does not give an `Order` for each; only
+    """Orders that a guide gives for tasks. Raises InputError if it does not give an `Order` for each; only
     with a prior may it give None.
 
     Parameters

@@ -151,7 +151,7 @@ FURTHER = 6.0
 they come later."""
 
 NUMBERS, TAKEN = 100, 10_000
-"""How many numbers of the bank DROP and ACCESS take, and TAKE; the first ones."""
+"""Numbers of the bank that DROP and ACCESS take, and TAKE; the first ones."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,7 +37,7 @@ Interval = tuple[int, int]
 """Least and greatest number."""
 
 WITHIN, ENDS, PARITY = range(3)
-"""What an item must be: in an interval; one of its two ends; or its lower end, or of the parity of
+"""A demand on an item: in an interval; one of its two ends; or its lower end, or of the parity of
 its upper end."""
 
 MOST_ITEMS = 4

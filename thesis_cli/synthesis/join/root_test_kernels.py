@@ -14,10 +14,10 @@ PREDICATES = [(1, 1, 2), (-1, 1, 2), (0, 1, 0), (0, 1, 1)]
 """(>0), (<0), (%2==0) and (%2==1), as `TOTALS` has them."""
 
 PLUS, MINUS, TIMES, MIN, MAX, SUBTRACTED = range(6)
-"""What ZIPWITH does to a and b; the last is b - a."""
+"""Functions of ZIPWITH of a and b; the last is b - a."""
 
 LENGTH, INTERVAL, POINTS, PARITY, LAST, FOLD, LEAST_OF, MOST_OF = range(8)
-"""What a test demands of a length, or of an item of the list: to be in an interval (LENGTH,
+"""Demand of a test on a length, or of an item of the list: to be in an interval (LENGTH,
 INTERVAL, and LAST for the last item), to be one of its ends, or to equal its lower end or have the
 parity of its upper end; or what it demands of a total over the items (FOLD), or of an extreme."""
 

@@ -28,7 +28,7 @@ from thesis_cli.synthesis.language.packing import NULL
 
 LIST, INT_LIST, LIST_LIST = range(3)
 TAKES = np.array([LIST if len(o.inputs) == 1 else INT_LIST if INT in o.inputs else LIST_LIST for o in OPERATIONS])
-"""What an operation takes: a list, a number and a list, or two lists."""
+"""Arguments of an operation: a list, a number and a list, or two lists."""
 
 GIVES_INT = np.array([o.output is INT for o in OPERATIONS])
 """Whether an operation gives a number."""

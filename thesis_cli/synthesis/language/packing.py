@@ -26,7 +26,7 @@ WIDTH = 32
 """Lanes of a list; it is shorter by at least 1."""
 
 NULL = np.int16(-(2**15))
-"""What stands in lanes beyond the length. Like 2^15 - 1, to which larger numbers are clamped, it is
+"""Filler of lanes beyond the length. Like 2^15 - 1, to which larger numbers are clamped, it is
 in no range."""
 
 

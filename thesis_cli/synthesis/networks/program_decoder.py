@@ -206,7 +206,7 @@ def tokens_of(corpus: Corpus, lines: int) -> Numbers:
 
 
 def typed(corpus: Corpus, lines: int) -> Bools:
-    """Which tokens fit the variables above each line of the programs of a corpus, shape (P, T,
+    """Tokens that fit the variables above each line of the programs of a corpus, shape (P, T,
     tokens)."""
     ids, one, two = np.nonzero(table(lines) >= 0)
     first = np.array([_code(OPERATIONS[id].inputs[0]) for id in ids])

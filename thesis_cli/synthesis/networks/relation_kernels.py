@@ -159,7 +159,7 @@ def _whole(xs, n, ys, k, logarithms, out):
 
 @helper()
 def _by_place(xs, n, ys, k, logarithms, out):
-    """How a value and an output compare place by place."""
+    """Relations between a value and an output place by place."""
     first = np.int64(ys[0])
     both = min(n, k)
     share = np.float32(1) / both
@@ -255,7 +255,7 @@ def _by_step(xs, ys, both, out):
 
 @helper()
 def _by_member(xs, n, ys, k, order, out):
-    """Which numbers a value and an output share; `order` is room for the sorted value."""
+    """Numbers that a value and an output share; `order` is room for the sorted value."""
     both = min(n, k)
     found = taken = 0
     for i in range(k):

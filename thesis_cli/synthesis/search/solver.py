@@ -11,7 +11,7 @@ from thesis_cli.synthesis.language.program import Program
 from thesis_cli.synthesis.language.task import Task
 
 Stop = Literal["", "timeout", "nodes", "memory", "memory, then timeout", "interrupted"]
-"""What stopped a search early; empty if nothing did."""
+"""Reason for which a search stopped early; empty if none did."""
 
 MOST_MEMORY = 10**6
 """GiB; counts of bytes have room for so many."""
@@ -21,7 +21,7 @@ GIB = 2**30
 
 @dataclass(frozen=True)
 class Limits:
-    """How far a search may go. Raises InputError if a limit leaves nothing to search.
+    """Limits of a search. Raises InputError if a limit leaves nothing to search.
 
     Attributes
     ----------

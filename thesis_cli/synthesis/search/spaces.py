@@ -1,4 +1,4 @@
-"""Which programs a depth-first search examines, and what it may leave out."""
+"""Programs that a depth-first search examines, and those that it may leave out."""
 
 from __future__ import annotations
 

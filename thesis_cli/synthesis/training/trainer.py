@@ -233,7 +233,7 @@ class Checkpoints:
         self._made_from = json.dumps(made_from, sort_keys=True)
 
     def load(self) -> dict[str, Any] | None:
-        """What was saved last; None if nothing was. Raises InputError if the file is damaged, or it
+        """The state that was saved last; None if none was. Raises InputError if the file is damaged, or it
         is of another training."""
         if not self.path.exists():
             return None
