@@ -106,6 +106,7 @@ ONLY_PARSED = {
     "men/test/clean/man-0.png": "an example of an error",
     "other-clone": "another checkout",
     "thesis-cli claims": "all results, as `tests/reproduction/commands/test_experiments.py` reads them",
+    "thesis-cli verify": "all results; `tests/reproduction/commands/test_verify.py` runs it on others",
     "thesis-cli report": "the results of `make reproduce-all`",
     "thesis-cli reproduce": "minutes",
     "thesis-cli compile": "a minute",

@@ -181,6 +181,7 @@ SMALLER = {
     "make-corpus": {"--length": 2, "--count": 50, "--test": 5},
     "train-guide": {"--length": 3, "--count": 60, "--programs-seen": 512},
     "train-denoiser": {"--iterations": 1},
+    "verify": {"--count": 1},
 }
 """Options of examples that take seconds or minutes, and smaller values, also where a default is large."""
 
@@ -214,7 +215,7 @@ def test_the_examples_of_the_help_run_one_after_another(cli, checkout, name):
     """They leave nothing among the data. A search may find no answer in time, which is status 1."""
     before = data_files()
     results = checkout / "results"
-    if name in ("plot", "claims", "list"):  # of all results: test_figures.py, test_experiments.py
+    if name in ("plot", "claims", "list", "verify"):  # of all results: test_figures.py, test_experiments.py
         for table in (ROOT / "results").glob("fig-2-1.*"):
             shutil.copy(table, results)
     if name == "report":

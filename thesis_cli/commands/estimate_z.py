@@ -233,7 +233,7 @@ def _plan_text(row: Candidate) -> str:
 
     parts = ["time not known beforehand" if math.isnan(row.seconds) else f"{row.seconds:.2g} s"]
     if row.memory:
-        parts.append("at most " * math.isnan(row.seconds) + bytes_text(row.memory))
+        parts.append("at most " * row.unpredicted + bytes_text(row.memory))
     parts += [f"width {row.width}"] * (row.width > 0) + [f"{row.slices:,} slices"] * (row.slices > 1)
     parts += ["reduced model"] * row.reduced + ["too large"] * bool(row.refusal)
     return ", ".join(parts)
@@ -285,8 +285,8 @@ def _taken(takes: Sequence[Candidate]) -> str:
     """The algorithms that the exact answer comes from."""
     if not takes:
         return "none fits into --memory"
-    names = [row.algorithm + " of the reduced model" * (row.reduced and not math.isnan(row.seconds)) for row in takes]
-    if len(names) > 1 and math.isnan(takes[0].seconds):
+    names = [row.algorithm + " of the reduced model" * (row.reduced and not row.unpredicted) for row in takes]
+    if len(names) > 1 and takes[0].unpredicted:
         names[0] += " for a second"
     return "exact takes " + ", then ".join(names)
 

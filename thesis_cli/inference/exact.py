@@ -113,6 +113,9 @@ _REMEDY = "give it more time, or use a method that approximates"
 _NONE = ModelTooLarge("no exact ln Z in time", _REMEDY)
 
 
+UNPREDICTED = ("sparse elimination", "model counting")
+
+
 @dataclass(frozen=True)
 class Candidate:
     """An exact algorithm, and what it is predicted to take.
@@ -139,6 +142,11 @@ class Candidate:
     run: Callable[[], tuple[float, str]] | None = None
     refusal: ModelTooLarge | None = None
     smaller: Reduction | None = None
+
+    @property
+    def unpredicted(self) -> bool:
+        """Whether its time is known only when it has run."""
+        return self.algorithm in UNPREDICTED
 
 
 @dataclass(frozen=True)
@@ -187,7 +195,7 @@ def exact_plan(
     found: list[Candidate] = []
     quick: Candidate | None = None
     try:
-        for candidate in _candidates(graph, memory, max_configurations, seconds, jobs):
+        for candidate in _candidates(graph, memory, max_configurations, math.inf if whole else seconds, jobs):
             found.append(candidate)
             most = QUICK if candidate.algorithm == "enumeration" else INSTANT
             if candidate.run and candidate.seconds <= most and not quick:
@@ -198,7 +206,7 @@ def exact_plan(
         return ExactPlan(lambda: (-math.inf, "arc consistency"))
     if quick:
         return ExactPlan(quick.run, takes=(quick,), candidates=tuple(found))
-    unpredicted = [candidate for candidate in found if math.isnan(candidate.seconds)]
+    unpredicted = [candidate for candidate in found if candidate.unpredicted]
     routes = [each for each in found if each.run and each.algorithm not in ("enumeration", SMALL)]
     zeros = bool(unpredicted)
     smaller = found[-1].smaller
@@ -271,7 +279,7 @@ def _candidates(
         tree = _planned(Contraction, leafless, memory, jobs, constant)
     yield replace(tree, reduced=True, smaller=smaller)
     if smaller.graph.has_zeros:
-        for name in ("sparse elimination", "model counting"):
+        for name in UNPREDICTED:
             yield Candidate(name, True, math.nan, memory, 0, 1, smaller=smaller)
 
 

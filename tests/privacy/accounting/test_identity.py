@@ -117,7 +117,7 @@ def test_a_ledger_charges_a_copy_to_its_account_or_asks(tmp_path):
         with pytest.raises(InputError, match=r"shares about 9\d% of its rows with table people; .*--name people"):
             spend(ledger, "clients", changed)
     assert spend(ledger, "people", changed).epsilon == 0.5
-    assert spend(ledger, "clients", changed, new=True).epsilon == 0.25
+    assert spend(Ledger(ledger.path, new=True), "clients", changed).epsilon == 0.25
     assert spend(ledger, "clients", changed).epsilon == 0.5  # it is its own by now
     assert spend(ledger, "houses", people(seed=4)).epsilon == 0.25
     book = ledger.book()
@@ -155,7 +155,7 @@ def test_names_that_are_one_share_an_account_and_those_that_look_alike_ask(tmp_p
         assert account_key(name) != "people"
         with pytest.raises(InputError, match="looks like people; give --name people, or --new-account"):
             ledger.spend(name, Budget(0.01), limit=LIMIT)
-    ledger.spend(ALIKE[0], Budget(0.01), limit=LIMIT, new=True)
+    Ledger(ledger.path, new=True).spend(ALIKE[0], Budget(0.01), limit=LIMIT)
     assert skeleton("modern-2020") != skeleton("modern-2021")
 
 
@@ -165,7 +165,7 @@ def test_a_ledger_of_format_2_keeps_its_heads_and_gets_a_key(tmp_path, monkeypat
         earlier.setattr(chain, "account_key", chain.earlier_key)
         earlier.setattr("thesis_cli.privacy.accounting.ledger.account_key", chain.earlier_key)
         heads = [ledger.spend("people", EACH, limit=LIMIT).head]
-        heads.append(ledger.spend("\uff30eople", EACH, limit=Budget(0.9, 1e-6), new=True).head)
+        heads.append(Ledger(ledger.path, new=True).spend("\uff30eople", EACH, limit=Budget(0.9, 1e-6)).head)
     found = json.loads(ledger.path.read_text())
     del found["key"]
     found["format"] = chain.FORMAT_2

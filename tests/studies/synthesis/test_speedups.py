@@ -160,8 +160,8 @@ def test_shares_and_changes():
 
 
 def test_a_printed_ratio_has_an_error_of_its_own():
-    assert gains.against_source(Speedup(1.0, 0.1, "="), 2.0) == (1.0, pytest.approx(0.1 * 2**0.5))
-    assert gains.against_source(Speedup(1.0, 0.1, ">"), 2.0) == (1.0, np.inf)
+    assert gains.against_source(Speedup(1.0, 0.1, "="), 2.0) == (1.0, pytest.approx(0.1 * 2**0.5), 0.1)
+    assert gains.against_source(Speedup(1.0, 0.1, ">"), 2.0) == (1.0, np.inf, np.inf)
 
 
 def test_every_published_speedup_is_the_ratio_of_its_seconds():

@@ -129,7 +129,7 @@ class Spending:
 
         about = OpenDPGaussian().calibrate(1, 1.0, budget).rho if budget.delta else None
         rho = about and about * (1 - 1e-6)  # of noise on another vector it is a little less or more
-        Ledger(self.ledger, unit=self.unit).check(self.table, budget, rho=rho, **self._options)
+        Ledger(self.ledger, unit=self.unit, new=self.new).check(self.table, budget, rho=rho, **self._options)
 
     def spend(self, budget: Budget, rho: float | None) -> None:
         """Charge the budget; rho if the noise is rho-zCDP.
@@ -141,7 +141,7 @@ class Spending:
         if self.ledger is not None:
             from thesis_cli.privacy.accounting.ledger import Ledger
 
-            ledger = Ledger(self.ledger, unit=self.unit)
+            ledger = Ledger(self.ledger, unit=self.unit, new=self.new)
             self.charging = True
             self.total = ledger.spend(self.table, budget, self.note, rho=rho, **self._options)
         self.charged = budget
@@ -149,8 +149,7 @@ class Spending:
 
     @property
     def _options(self) -> dict[str, Any]:
-        names = {"limit": self.limit, "file": self.file, "named": self.named, "new": self.new}
-        return {**names, "content": self._content}
+        return {"limit": self.limit, "file": self.file, "named": self.named, "content": self._content}
 
     @contextmanager
     def guarded(self) -> Iterator[None]:

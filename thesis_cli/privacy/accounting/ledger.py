@@ -67,10 +67,12 @@ class Ledger:
     wait : seconds to wait for a process that uses the ledger.
     unit : unit of privacy of what is spent (`Unit.name`). The first release of an account fixes its
         unit; later ones must imply it (`units.steps_between`), and are charged what they imply.
+    new : whether a person says that a table is another one than those that it is like, by name, file or
+        content.
     """
 
-    def __init__(self, path: str | Path, wait: float = WAIT, unit: str = UNIT) -> None:
-        self.path, self.wait, self.unit = Path(path).resolve(), wait, unit
+    def __init__(self, path: str | Path, wait: float = WAIT, unit: str = UNIT, new: bool = False) -> None:
+        self.path, self.wait, self.unit, self.new = Path(path).resolve(), wait, unit, new
         self._fresh = secrets.token_hex(32)
 
     def accounts(self) -> dict[str, Account]:
@@ -112,16 +114,13 @@ class Ledger:
         file: str | None = None,
         named: bool = True,
         content: ContentOf | None = None,
-        new: bool = False,
     ) -> None:
         """Refuse what `spend` would refuse now, without a lock and without spending; the arguments
         are those of `spend`.
         """
         book = self.book()
         self._check_writable()
-        self._after(
-            book, _Charge(table, _spend(budget, rho, ""), limit, file, named, new), self._read_by(content, book)
-        )
+        self._after(book, _Charge(table, _spend(budget, rho, ""), limit, file, named), self._read_by(content, book))
 
     def spend(
         self,
@@ -134,7 +133,6 @@ class Ledger:
         file: str | None = None,
         named: bool = True,
         content: ContentOf | None = None,
-        new: bool = False,
     ) -> Total:
         """Record the budget of a release; its noise may be drawn once this has returned.
 
@@ -148,8 +146,6 @@ class Ledger:
             is refused.
         content : reads the content of the table, under the key of the ledger. A table that shares most
             of its rows with one of another account is refused.
-        new : whether a person says that the table is another one than those that it is like, by name,
-            file or content.
 
         Returns
         -------
@@ -163,7 +159,8 @@ class Ledger:
             may remove files from its folder.
         OSError : the file cannot be written; it is unchanged.
         """
-        charge = _Charge(table, _spend(budget, rho, f"{note}; --new-account" if new else note), limit, file, named, new)
+        marked = f"{note}; --new-account" if self.new else note
+        charge = _Charge(table, _spend(budget, rho, marked), limit, file, named)
         remedy = "run the command again when that process has ended"
         before = self.book()
         self._check_writable()
@@ -205,7 +202,7 @@ class Ledger:
         if not table:
             raise self._error("the name of the table is empty", "give a name with a letter or a digit")
         book = replace(book, key=book.key or self._fresh)
-        if not charge.new:
+        if not self.new:
             self._check_file(book, charge, table)
             self._check_likeness(book, table, content)
         account = accounts_of(book).get(account_key(table)) or self._opened(table, charge)
@@ -341,7 +338,6 @@ class _Charge:
     limit: Budget | None
     file: str | None
     named: bool
-    new: bool
 
 
 def accounts_of(book: Book) -> dict[str, Account]:

@@ -25,6 +25,43 @@ def count_pairs(bins: Ints, pairs: Ints, total: Ints) -> None:
             total[p, row[pairs[p, 0]], row[pairs[p, 1]]] += 1
 
 
+@kernel()
+def add_triples(cost: Floats, i: int, size: int, row: Ints, triples: Ints, groups: Ints, beyond: Floats) -> int:
+    """Add the differences of the triples that column i is in to the costs of its bins, shape (B,), at the other
+    bins of a row.
+
+    Returns
+    -------
+    count : number of these triples.
+    """
+    count = 0
+    for t in range(triples.shape[0]):
+        u, v, w = triples[t, 0], triples[t, 1], triples[t, 2]
+        x, y, z = groups[u, row[u]], groups[v, row[v]], groups[w, row[w]]
+        if i == u:
+            count += 1
+            for a in range(size):
+                cost[a] += beyond[t, groups[i, a], y, z]
+        elif i == v:
+            count += 1
+            for a in range(size):
+                cost[a] += beyond[t, x, groups[i, a], z]
+        elif i == w:
+            count += 1
+            for a in range(size):
+                cost[a] += beyond[t, x, y, groups[i, a]]
+    return count
+
+
+@kernel()
+def count_triples(i: int, row: Ints, triples: Ints, groups: Ints, beyond: Floats, share: float) -> None:
+    """Add a share to the groups of a row in each triple that column i is in."""
+    for t in range(triples.shape[0]):
+        u, v, w = triples[t, 0], triples[t, 1], triples[t, 2]
+        if i in (u, v, w):
+            beyond[t, groups[u, row[u]], groups[v, row[v]], groups[w, row[w]]] += share
+
+
 @kernel(fastmath={"reassoc", "contract", "nsz"})
 def sweep(
     bins: Ints,
@@ -61,8 +98,7 @@ def sweep(
     width = excess.shape[3]
     unit = 1.0 / rows
     least = unit * (columns - 1)
-    cost = alike[0, 0].copy()
-    step = alike[0, 0].copy()
+    cost, step = alike[0, 0].copy(), alike[0, 0].copy()
     changed = 0
     for n in range(rows):
         row = bins[n]
@@ -76,22 +112,7 @@ def sweep(
                     for a in range(width):
                         cost[a] += table[a]
                 old = row[i]
-                three = 0
-                for t in range(triples.shape[0]):
-                    u, v, w = triples[t, 0], triples[t, 1], triples[t, 2]
-                    x, y, z = groups[u, row[u]], groups[v, row[v]], groups[w, row[w]]
-                    if i == u:
-                        three += 1
-                        for a in range(sizes[i]):
-                            cost[a] += beyond[t, groups[i, a], y, z]
-                    elif i == v:
-                        three += 1
-                        for a in range(sizes[i]):
-                            cost[a] += beyond[t, x, groups[i, a], z]
-                    elif i == w:
-                        three += 1
-                        for a in range(sizes[i]):
-                            cost[a] += beyond[t, x, y, groups[i, a]]
+                three = add_triples(cost, i, sizes[i], row, triples, groups, beyond)
                 new = old
                 best = cost[old] - 1e-9 * unit
                 for a in range(sizes[i]):
@@ -104,13 +125,9 @@ def sweep(
                 if new != old:
                     changed += 1
                     if three > 0 and groups[i, new] != groups[i, old]:
-                        for t in range(triples.shape[0]):
-                            u, v, w = triples[t, 0], triples[t, 1], triples[t, 2]
-                            if i in (u, v, w):
-                                beyond[t, groups[u, row[u]], groups[v, row[v]], groups[w, row[w]]] -= unit
-                                row[i] = new
-                                beyond[t, groups[u, row[u]], groups[v, row[v]], groups[w, row[w]]] += unit
-                                row[i] = old
+                        count_triples(i, row, triples, groups, beyond, -unit)
+                        row[i] = new
+                        count_triples(i, row, triples, groups, beyond, unit)
                     row[i] = new
                     for a in range(width):
                         step[a] = unit * (alike[i, new, a] - alike[i, old, a])
