@@ -63,7 +63,7 @@ def test_every_command_heeds_debug(cli, command):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_examples(cli, command):
-    short, whole = cli(command, "--help"), cli(command, "--help-all")
+    whole, short = cli(command, "--help-all"), cli(command, "--help")  # the first must not change the second
     assert short.status == whole.status == 0
     for option in ("--quiet", "--verbose", "--debug"):
         assert re.search(rf"^  (-\w, )?{option}\b", whole.out, re.M)

@@ -113,9 +113,12 @@ class Documented(TyperCommand):
                     formatter.write_dl(sections[heading])
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        if ctx.meta.get(SHOW_ALL):
-            self.epilog = self.all_examples
-        super().format_epilog(ctx, formatter)
+        usual = self.epilog
+        self.epilog = self.all_examples if ctx.meta.get(SHOW_ALL) else usual
+        try:
+            super().format_epilog(ctx, formatter)
+        finally:
+            self.epilog = usual
 
 
 @cache
