@@ -180,7 +180,7 @@ def _excess(column, sign):
     return measure
 
 
-DECODER = "The thesis does not describe its decoder: the beam search here has another one, and other code."
+OTHER_DECODER = "The thesis does not describe its decoder: the beam search here has another one, and other code."
 
 # fmt: off
 CLAIMS = [
@@ -188,16 +188,16 @@ CLAIMS = [
         Claim(f"beam, T = {length}", "Thesis 5.5.3: 'when searching for programs of lengths'",
             "comparison", "<", 1.0, _ratio(length),
             f"Beam is comparable with depth-first search for T = {length} (log10 of the ratio of the times to "
-            "solve 20 % of the programs)", reading=COMPARABLE, not_comparable=DECODER)
+            "solve 20 % of the programs)", reading=COMPARABLE, not_comparable=OTHER_DECODER)
         for length in (1, 2)
     ),
     Claim("beam, T = 3", "Thesis 5.5.3: 'when searching for programs of lengths'", "comparison", ">", 1.0, _ratio(3),
         "Beam is not comparable with depth-first search for T = 3 (log10 of the ratio of the times to solve 20 % "
-        "of the programs)", reading=COMPARABLE, not_comparable=DECODER),
+        "of the programs)", reading=COMPARABLE, not_comparable=OTHER_DECODER),
     Claim("beam, T = 3, 40 %", "Thesis 5.5.1, Table 5.1, Beam", "published", "<", 0.4, _solved,
         "Beam does not solve 40 % of the programs of T = 3 within its time limit (share solved within "
         f"{10 * RATES['beam'] / 1e6:g} million programs here, some 10 s; the thesis's table stops at 20 % after "
-        "1000 s)", printed="> 1000 s", not_comparable=DECODER),
+        "1000 s)", printed="> 1000 s", not_comparable=OTHER_DECODER),
     *(
         Claim(f"encoder, {column}, {words}", source, "comparison", relation, published, _excess(column, sign),
             f"{statement} ({what}, relative to the feed-forward one's, after the same number of programs, one "
