@@ -48,8 +48,8 @@ def plot(frame):
     error = 2 * np.sqrt(np.maximum(points[:, 1] * (1 - points[:, 1]), 0.01) / points[:, 2])
     right.errorbar(points[:, 0], points[:, 1], yerr=error, fmt="o", markersize=3, color=COLOURS[0])
     right.plot([0, 1], [0, 1], color="black", linewidth=0.6)
-    label(left, "length $T$", "share of answers that are right", "answers")
-    label(middle, "length $T$", "share", "ceiling")
+    label(left, "length $T$", "share of answers that are right", "answers\n(dotted: shortest)")
+    label(middle, "length $T$", "share of tasks", "right one weighed\n(dashed: mean probability)")
     label(right, "probability of the answer", "share that is right", "calibration")
     for ax in (left, middle, right):
         ax.set_ylim(0, 1.02)

@@ -230,7 +230,8 @@ class SynthesizeResult(Result):
             raise InputError("nothing is asked", "see question()")
         example = read_answer(inputs, output, self.tasks[0], self._semantics)
         task = replace(self.tasks[0], examples=(*self.tasks[0].examples, example))
-        request: SynthesizeRequest = self.request  # type: ignore[assignment]
+        request = self.request
+        assert isinstance(request, SynthesizeRequest)
         found = run(replace(request, tasks=task, out=None), silent)
         result = replace(found, request=request, settings=self.settings, answers=(*self.answers, example))
         if request.out is not None:

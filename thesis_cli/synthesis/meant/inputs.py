@@ -65,7 +65,7 @@ class _Kind:
         return tuple(found)
 
     def _number(self, i: int, length: int, rng: np.random.Generator) -> int:
-        seen = [int(row[i]) for row in self._rows]  # type: ignore[arg-type]
+        seen = [number for row in self._rows if isinstance(number := row[i], int)]
         shortest = [_length(row[self._lists[0]]) for row in self._rows]
         if all(0 <= x <= n for x, n in zip(seen, shortest, strict=True)):
             return int(rng.integers(0, length + 1))
@@ -74,7 +74,7 @@ class _Kind:
 
     def _list(self, i: int, value: Value, n: int, rng: np.random.Generator) -> Value:
         every = [x for other in self._columns[i] for x in other]
-        numbers = list(value) or every or [0, 9]  # type: ignore[arg-type]
+        numbers = ([] if isinstance(value, int) else list(value)) or every or [0, 9]
         reach = 1 + int(rng.integers(3)) // 2
         low, high = max(reach * min(*numbers, 0), self._low), min(reach * max(numbers), self._high)
         if min(numbers) > 0:
