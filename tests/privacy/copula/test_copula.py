@@ -111,7 +111,7 @@ def test_a_correlation_is_its_posterior_mean(released, monkeypatch):
     monkeypatch.setattr(copula_rows, "SPREADS", np.array([1e6]))
     _, plan, _, vectors = released
     two = slice(1, 4, 2)  # age and school
-    cells, trees = plan.cells[two], plan._trees(plan._shares(vectors[0]))[two]
+    cells, trees = plan.cells[two], plan._marginals(vectors[0]).trees[two]
     one, other = (copula_rows.hermite_means(c, t) for c, t in zip(cells, trees, strict=True))
     powers = np.arange(1, copula_rows.TERMS + 1)
     width = max(len(one), len(other))

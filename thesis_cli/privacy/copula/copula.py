@@ -24,15 +24,15 @@ are changed until they have the tables of all pairs.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.privacy.copula.cells import Cells, Tree, features, grow, schema_cells
+from thesis_cli.privacy.copula.cells import BinFunctions, Cells, Tree, features, grow, schema_cells
 from thesis_cli.privacy.copula.detail import (
     DetailStage,
     binned,
@@ -71,6 +71,22 @@ DECAY = 1.5
 """Power of its mass with which the weight of a cut falls: fine cuts say less."""
 SINGLES = 0.25
 """Share of the bins of single columns in the second stage."""
+
+
+@dataclass(frozen=True)
+class Marginals:
+    """What the noisy vector of the first stage tells of each column.
+
+    Attributes
+    ----------
+    shares : distribution of each column over its cells.
+    trees : bins of each column.
+    functions : functions of the bins of each column, for its products with other columns.
+    """
+
+    shares: list[Floats]
+    trees: tuple[Tree, ...]
+    functions: tuple[BinFunctions, ...]
 
 
 @dataclass(frozen=True)
@@ -122,12 +138,12 @@ class CopulaStages:
             return None
         if not vectors:
             return self._columns
-        trees = self._trees(self._shares(vectors[0]))
+        found = self._marginals(vectors[0])
         if len(vectors) == 1:
-            return self._pairs(trees)
+            return self._pairs(found)
         if self._groups and len(vectors) == 2:
-            return self._triples(trees) or self._again(trees, TRIPLES)
-        return self._detail(trees, self._model(vectors[:2])[1]) or self._again(trees, DETAIL)
+            return self._triples(found.trees) or self._again(found, TRIPLES)
+        return self._detail(found.trees, self._model(vectors[:2])[1]) or self._again(found, DETAIL)
 
     def noise(self, stage: StageFeatures) -> float:
         """Standard deviation of the noise on each coordinate of a stage."""
@@ -135,8 +151,8 @@ class CopulaStages:
 
     def fit(self, vectors: Sequence[Floats], count: int, rng: np.random.Generator, jobs: int = 1) -> Rows:
         """Encoded synthetic rows, `count` of them, from the noisy vectors of all stages."""
-        shares = self._shares(vectors[0])
-        trees = self._trees(shares)
+        found = self._marginals(vectors[0])
+        shares, trees = found.shares, found.trees
         pairs = all_pairs(len(trees))
         masses, targets, correlations = self._model(vectors[:2])
         joints: list[Floats] = []
@@ -172,13 +188,13 @@ class CopulaStages:
         """Masses of the bins of each column, tables of all pairs and their correlations, from the
         noisy vectors of the first two stages, and of the pairs `again`, with their shares.
         """
-        shares = self._shares(vectors[0])
-        trees = self._trees(shares)
+        columns = self._marginals(vectors[0])
+        trees = columns.trees
         pairs = all_pairs(len(trees))
         masses = [tree.masses for tree in trees]
         covariances, correlations = np.zeros((0, 1, 1)), np.zeros(0)
         if len(vectors) > 1:
-            stage = self._pairs(trees)
+            stage = self._pairs(columns)
             vector = vectors[1]
             for other, share in again:
                 vector = (stage.share * vector + share * other) / (stage.share + share)
@@ -214,20 +230,28 @@ class CopulaStages:
         share = SHARES[self.favour][0] * self._left if self.stages > 1 else 1.0
         return ColumnStage(self.cells, share, shrinks=self.shrinks and self.favour == "relations")
 
-    def _shares(self, vector: Floats) -> list[Floats]:
-        return self._columns.estimate(vector, self.noise(self._columns))
+    def _marginals(self, vector: Floats) -> Marginals:
+        return self._known(np.asarray(vector, np.float64).tobytes())
 
-    def _trees(self, shares: list[Floats]) -> tuple[Tree, ...]:
-        return tuple(grow(column, own, self._bins) for column, own in zip(self.cells, shares, strict=True))
+    @cached_property
+    def _known(self) -> Callable[[bytes], Marginals]:
+        """`Marginals` of a noisy vector, kept since every later stage and the rows ask for them."""
 
-    def _pairs(self, trees: tuple[Tree, ...]) -> PairStage:
-        found = tuple(features(tree, self._cuts, DECAY) for tree in trees)
-        share = SHARES[self.favour][1] * self._left
-        return PairStage(self.cells, trees, found, all_pairs(len(trees)), share, SINGLES, "pairs")
+        @lru_cache(maxsize=1)
+        def marginals(vector: bytes) -> Marginals:
+            shares = self._columns.estimate(np.frombuffer(vector), self.noise(self._columns))
+            trees = tuple(grow(column, own, self._bins) for column, own in zip(self.cells, shares, strict=True))
+            return Marginals(shares, trees, tuple(features(tree, self._cuts, DECAY) for tree in trees))
 
-    def _again(self, trees: tuple[Tree, ...], share: float) -> PairStage:
+        return marginals
+
+    def _pairs(self, columns: Marginals) -> PairStage:
+        trees, share = columns.trees, SHARES[self.favour][1] * self._left
+        return PairStage(self.cells, trees, columns.functions, all_pairs(len(trees)), share, SINGLES, "pairs")
+
+    def _again(self, columns: Marginals, share: float) -> PairStage:
         """The stage of the pairs once more, where another one has nothing to measure."""
-        return replace(self._pairs(trees), share=share, name="pairs, again")
+        return replace(self._pairs(columns), share=share, name="pairs, again")
 
     def _triples(self, trees: tuple[Tree, ...]) -> TripleStage | None:
         """All triples; None if too few columns vary."""
