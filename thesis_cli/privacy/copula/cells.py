@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -343,12 +344,18 @@ def features(tree: Tree, most: int, decay: float) -> BinFunctions:
     points = tree.functions[:, :count] * np.sqrt(weights)
     if not count:
         return BinFunctions(points, weights, weights, 0.0)
-    centre = _centre(points)
+    centre = _known_centre(points.tobytes(), count)
     apart = points - centre
     largest = float((apart**2).sum(1).max())
     offset = centre / np.sqrt(weights)
     values, weights = apart / np.sqrt(largest), weights / largest
     return BinFunctions(values, weights, offset, min(0.0, float((values @ values.T).min())))
+
+
+@lru_cache(maxsize=64)
+def _known_centre(points: bytes, dimension: int) -> Floats:
+    """The centre, kept since the stages of a release and its rows ask for the same ones."""
+    return _centre(np.frombuffer(points).reshape(-1, dimension))
 
 
 def _centre(points: Floats, steps: int = 300) -> Floats:

@@ -159,12 +159,19 @@ def counts_mean(
     return exact_mean(total, blocks, jobs, progress) / UNIT
 
 
-def simplex(vector: Floats, total: float = 1.0) -> Floats:
-    """Nearest numbers of at least 0 with a given sum, in Euclidean distance."""
-    falling = np.sort(vector)[::-1]
-    levels = (np.cumsum(falling) - total) / np.arange(1, len(vector) + 1)
-    above = np.flatnonzero(falling > levels)
-    return np.asarray(np.maximum(vector - levels[above[-1] if len(above) else 0], 0))
+def simplex(vectors: Floats, totals: Floats | float = 1.0) -> Floats:
+    """Nearest numbers of at least 0 with given sums, in Euclidean distance.
+
+    Parameters
+    ----------
+    vectors, totals : vectors along the last axis, shape (..., n), and the sum for each, shape (...).
+    """
+    size = vectors.shape[-1]
+    falling = np.sort(vectors)[..., ::-1]
+    levels = (np.cumsum(falling, -1) - np.asarray(totals)[..., None]) / np.arange(1, size + 1)
+    above = falling > levels
+    last = np.where(above.any(-1), size - 1 - above[..., ::-1].argmax(-1), 0)
+    return np.asarray(np.maximum(vectors - np.take_along_axis(levels, last[..., None], -1), 0))
 
 
 def _combined(scales: list[tuple[Ints, Floats, float]], line: Ints) -> Floats:
@@ -199,10 +206,11 @@ def _combined(scales: list[tuple[Ints, Floats, float]], line: Ints) -> Floats:
     for places, own, spread in zip(inside, shares[1:], variances[1:], strict=True):
         sizes = np.bincount(places)
         divided = np.zeros(len(own))
-        order = np.argsort(places, kind="stable")
-        for group, members in enumerate(np.split(order, np.cumsum(sizes)[:-1])):
-            if found[group] > 0:
-                divided[members] = _divided(float(found[group]), own[members], float(spread[members[0]]))
+        order, ends = np.argsort(places, kind="stable"), np.cumsum(sizes)
+        for size in np.unique(sizes[found > 0]).tolist():
+            groups = np.flatnonzero((sizes == size) & (found > 0))
+            members = order[(ends[groups] - size)[:, None] + np.arange(size)]
+            divided[members] = _divided(found[groups], own[members], spread[members[:, 0]])
         found = divided
     return np.asarray(found / found.sum())
 
@@ -238,22 +246,27 @@ def _falling(values: Floats) -> Floats:
     return np.repeat(means, sizes)
 
 
-def _divided(total: float, noisy: Floats, variance: float) -> Floats:
-    """Parts of a sum: near their noisy shares, or shrunk towards equal ones (James and Stein).
+def _divided(totals: Floats, noisy: Floats, variances: Floats) -> Floats:
+    """Parts of sums: near their noisy shares, or shrunk towards equal ones (James and Stein).
 
-    The choice goes by an unbiased estimate of the squared error.
+    The choice for each sum goes by an unbiased estimate of the squared error.
+
+    Parameters
+    ----------
+    totals, noisy, variances : sums, noisy shares of the parts of each, and the variance of their
+        noise, shapes (G,), (G, n) and (G,).
     """
-    size = len(noisy)
+    size = noisy.shape[1]
     if size == 1:
-        return np.array([total])
-    apart = noisy - noisy.mean()
-    squared = float((apart**2).sum())
-    near = simplex(noisy, total)
-    risk = float(((near - total / size - apart) ** 2).sum()) + variance * (2 * np.count_nonzero(near) - 1 - size)
-    kept = max(0.0, 1 - max(1, size - 3) * variance / squared) if squared else 0.0
-    if (1 - kept) ** 2 * squared + variance * (2 * kept - 1) * (size - 1) < risk:
-        return simplex(total / size + kept * apart, total)
-    return near
+        return totals[:, None]
+    equal, apart = (totals / size)[:, None], noisy - noisy.mean(1, keepdims=True)
+    squared = (apart**2).sum(1)
+    near = simplex(noisy, totals)
+    risk = ((near - equal - apart) ** 2).sum(1) + variances * (2 * np.count_nonzero(near, 1) - 1 - size)
+    lost = np.divide(max(1, size - 3) * variances, squared, out=np.ones(len(squared)), where=squared > 0)
+    kept = np.maximum(0.0, 1 - lost)
+    shrunken = (1 - kept) ** 2 * squared + variances * (2 * kept - 1) * (size - 1) < risk
+    return np.where(shrunken[:, None], simplex(equal + kept[:, None] * apart, totals), near)
 
 
 def _kept(shares: Floats, noise: float) -> Floats:
