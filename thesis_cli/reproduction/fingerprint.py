@@ -98,26 +98,24 @@ class Module:
 def _reached(path: Path, function: str) -> Iterator[tuple[str, Statement]]:
     """Every statement that counts, once for each use, with a text that names user and use by their digests."""
     queue = [("", "", Name(path, function))]
-    modules: set[Path] = set()
+    modules: dict[Path, Module] = {}
     done: set[Statement] = set()
     while queue:
         user, text, target = queue.pop()
-        module = _module(target.file)
+        first = target.file not in modules
+        if first:
+            modules[target.file] = _parsed(target.file, target.file.read_text(encoding="utf-8"))
+        module = modules[target.file]
         found = [(user, text, statement) for statement in module.statements(target.name)]
         if target.name in module.imports:
             queue.append((user, text, module.imports[target.name]))
-        if target.file not in modules:
-            modules.add(target.file)
+        if first:
             found += [("", "", statement) for statement in module.effects]
         for by, how, statement in found:
             yield f"{by} {how} {statement.digest}\n", statement
             if statement not in done:
                 done.add(statement)
                 queue += ((statement.digest, own, name) for own, name in statement.uses)
-
-
-def _module(file: Path) -> Module:
-    return _parsed(file, file.read_text(encoding="utf-8"))
 
 
 @cache
@@ -161,21 +159,26 @@ def _parts(statement: ast.stmt) -> Iterator[tuple[list[str], ast.stmt]]:
 
 def _uses(node: ast.stmt, file: Path, bound: set[str], outside: dict[str, Name]) -> Iterator[tuple[str, Name]]:
     """Names of this package that a statement uses: by names of its module, by imports, and as attributes of modules."""
-    imports = {**outside, **dict(pair for inner in ast.walk(node) for pair in _imports(inner))}
-    attributes = {id(inner.value): inner.attr for inner in ast.walk(node) if isinstance(inner, ast.Attribute)}
+    imports, attributes, names = {**outside}, dict[int, str](), list[ast.Name]()
     for inner in ast.walk(node):
         if isinstance(inner, ast.Name):
-            name = inner.id
-            if name in NAMESPACES:
-                yield name, Name(file, "")
-            elif name in imports:
-                target, attribute = imports[name], attributes.get(id(inner), "")
-                if target.name or not attribute:
-                    yield name, target
-                else:
-                    yield f"{name}.{attribute}", Name(target.file, attribute)
-            elif name in bound:
-                yield name, Name(file, name)
+            names.append(inner)
+        elif isinstance(inner, ast.Attribute):
+            attributes[id(inner.value)] = inner.attr
+        elif isinstance(inner, ast.Import | ast.ImportFrom):
+            imports.update(_imports(inner))
+    for inner in names:
+        name = inner.id
+        if name in NAMESPACES:
+            yield name, Name(file, "")
+        elif name in imports:
+            target, attribute = imports[name], attributes.get(id(inner), "")
+            if target.name or not attribute:
+                yield name, target
+            else:
+                yield f"{name}.{attribute}", Name(target.file, attribute)
+        elif name in bound:
+            yield name, Name(file, name)
 
 
 def _imports(node: ast.AST) -> Iterator[tuple[str, Name]]:
