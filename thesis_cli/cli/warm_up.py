@@ -31,7 +31,7 @@ class Part(NamedTuple):
     ----------
     name : for messages.
     calls : the commands, in order.
-    modules : further modules of which no command calls the kernels yet; their `prepare` does.
+    modules : further modules, whose `prepare` calls kernels that no command of a part calls.
     """
 
     name: str
@@ -70,7 +70,7 @@ PARTS = (
             ("estimate-z", {"model": GRID, "method": "expanded", "copies": 4}),
             ("estimate-z", {"model": GRID, "method": "wish", "samples": 2, "max_configurations": 4}),
         ),
-        ("thesis_cli.models.bulk",),
+        ("thesis_cli.models.bulk", "thesis_cli.inference.message_passing.block_search"),
     ),
     Part(
         "releases",
@@ -111,6 +111,7 @@ PARTS = (
             ("estimate-z", {"model": "{folder}/vector.csv", "samples": 4}),
             ("estimate-z", {"model": "{folder}/vector.csv", "method": "wish", "samples": 4}),
         ),
+        ("thesis_cli.studies.perturbation.published_messages",),
     ),
     Part(
         "entropies",
@@ -126,7 +127,7 @@ PARTS = (
             ("marginals", {"model": LONG, "method": "exact"}),
             ("marginals", {"model": LONG, "method": "sample", "samples": 4}),
         ),
-        ("thesis_cli.inference.zeros.sparse_elimination",),
+        ("thesis_cli.inference.zeros.sparse_elimination", "thesis_cli.inference.elimination.contraction"),
     ),
     Part("races", (("race", {"factors": "{folder}/factors.npy", "samples": 4}),)),
     Part("releases in a subspace", (("dp-release", {**_RELEASE, "delta": 1e-6, "method": "subspace", "size": 20}),)),

@@ -11,7 +11,7 @@ from thesis_cli.base.errors import InputError, NoConfiguration
 from thesis_cli.models.factor_matrix import factor_matrix, load_factor_matrix
 from thesis_cli.perturbation.racing import racing
 from thesis_cli.perturbation.racing.race_arrays import Field, Outcome
-from thesis_cli.perturbation.racing.racing import BOUNDS, RaceRules, _bounds, _ends
+from thesis_cli.perturbation.racing.racing import BOUNDS, RaceRules, _bounds, _ends, _rows
 from thesis_cli.perturbation.racing.racing_kernels import race as compiled
 from thesis_cli.perturbation.racing.racing_kernels import race_reference
 from thesis_cli.perturbation.tricks.estimators import estimate
@@ -198,14 +198,28 @@ def test_the_result_does_not_depend_on_jobs(monkeypatch, bound):
     assert len(set(one.values)) == 150
 
 
-@pytest.mark.parametrize("kind", ["f8", pytest.param("f4", marks=pytest.mark.long)])
-def test_a_mapped_file_is_read_in_place(tmp_path, kind):
+def mapped(tmp_path, kind):
     path = tmp_path / "terms.npy"
     np.save(path, np.asarray(noisy(4, 500, 0.01).values, dtype=kind))
-    matrix = load_factor_matrix(path)
-    copied, mapped = (race(matrix, 15, 0.1, SEED(11), memory=memory) for memory in (10**6, 0))
-    np.testing.assert_array_equal(copied.values, mapped.values)
-    np.testing.assert_array_equal(copied.evaluations, mapped.evaluations)
+    return load_factor_matrix(path)
+
+
+@pytest.mark.parametrize("kind", ["f8", "f4"])
+def test_a_mapped_file_is_read_in_place(tmp_path, kind):
+    matrix = mapped(tmp_path, kind)
+    copied, in_place = (_rows(matrix, memory) for memory in (10**6, 0))
+    assert np.shares_memory(in_place, matrix.values)
+    assert not np.shares_memory(copied, matrix.values)
+    np.testing.assert_array_equal(copied, in_place)
+
+
+@pytest.mark.long  # two more kernels are compiled
+@pytest.mark.parametrize("kind", ["f8", "f4"])
+def test_a_race_on_a_mapped_file_is_that_on_a_copy(tmp_path, kind):
+    matrix = mapped(tmp_path, kind)
+    copied, in_place = (race(matrix, 15, 0.1, SEED(11), memory=memory) for memory in (10**6, 0))
+    np.testing.assert_array_equal(copied.values, in_place.values)
+    np.testing.assert_array_equal(copied.evaluations, in_place.evaluations)
 
 
 def test_a_large_file_of_another_type_is_refused(tmp_path):

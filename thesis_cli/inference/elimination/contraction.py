@@ -511,3 +511,12 @@ def _draw(
         levels = rng.random(len(rows)) * cumulative[:, -1]
         found = (cumulative[:, :-1] <= levels[:, np.newaxis]).sum(axis=1)
         rows[:, drawn] = np.stack(np.unravel_index(found, shape), axis=1)
+
+
+def prepare() -> None:
+    """Call every kernel, so that it is compiled; potentials of 1000 are summed by their logarithms."""
+    for scale in (1.0, 1000.0):
+        ring = [Factor(tuple(sorted((i, (i + 1) % 5))), scale * np.eye(3)) for i in range(5)]
+        model = Contraction(FactorGraph([3] * 5, ring))
+        model.log_partition_function()
+        model.maximise(np.zeros((1, 15)))

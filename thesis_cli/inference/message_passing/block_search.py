@@ -12,7 +12,7 @@ import numpy as np
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.inference.message_passing.belief_propagation import messages_of
 from thesis_cli.inference.pairwise import pairwise
-from thesis_cli.models.factor_graph import FactorGraph
+from thesis_cli.models.factor_graph import Factor, FactorGraph
 
 FIRST_VISITS = 1000
 """Visits of variables before the time is looked at first."""
@@ -99,6 +99,11 @@ class BlockSearch:
             self._rate = step / max(now - began, 1e-6)
             if visits or now >= end:
                 return float(self.graph.log_potential(best[None])[0]), best
+
+
+def prepare() -> None:
+    """Call the kernel, so that it is compiled."""
+    BlockSearch(FactorGraph([2, 2], [Factor((0, 1), np.eye(2))])).improve(np.zeros(2, np.int64), visits=1)
 
 
 def _span(table: Floats) -> float:

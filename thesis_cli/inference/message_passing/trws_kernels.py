@@ -268,7 +268,7 @@ def trws(m: Messages, constant: float, given: int, unary: Floats, limits: Stoppi
                 break
             if iteration % patience == 0 or iteration == max_iterations:
                 root, room = iteration % given, bound - constant
-                best = constant + ascend(m, given, unary[row], root, room, progress, FRUITLESS, states[row])
+                best = constant + ascend(m, given, unary[row], root, room, progress, np.int64(FRUITLESS), states[row])
                 gap = bound - best
                 if gap <= slack or earlier - bound <= max(slack, progress * gap if gap < np.inf else 0.0):
                     break

@@ -103,3 +103,8 @@ class PublishedMaxProduct:
         self.sweeps = np.empty(len(noise), np.int64)
         max_product(self._wiring, noise, self._generator, self._schedule, states, self.sweeps)
         return perturbed_values(self.graph, noise, states), states
+
+
+def prepare() -> None:
+    """Call the kernel, so that it is compiled."""
+    PublishedMaxProduct(SpinGlass(np.zeros((2, 2)), np.ones((2, 1)), np.ones((1, 2)))).maximise(np.zeros((1, 8)))
