@@ -54,7 +54,7 @@ def rows(path):
 
 
 def test_the_evidence_of_a_regression(cli, tmp_path):
-    command = "posterior", "--regression", LINE, "--trick", "all", "--samples", 2000, "--exact", "--seed", 1
+    command = "posterior", "--regression", LINE, "--trick", "all", "--samples", 500, "--exact", "--seed", 1
     command = *command, "--figure", "z.png"
     result = cli(*command, "--out", "z.csv")
     assert result.status == 0

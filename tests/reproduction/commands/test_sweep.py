@@ -40,7 +40,7 @@ command = "spin-glass"
 seeds = 8
 [options]
 size = "10x10"
-samples = 400
+samples = 200
 """
 
 
@@ -81,8 +81,9 @@ def results(folder):
 
 
 def start(folder, *arguments):
-    """The program in a session of its own."""
-    command = [sys.executable, "-m", "thesis_cli", *map(str, arguments)]
+    """The program in a session of its own, and of the lowest priority, so that it does not end before this process, on
+    a busy machine, sees how far it is."""
+    command = ["nice", "-n", "19", sys.executable, "-m", "thesis_cli", *map(str, arguments)]
     return subprocess.Popen(
         command, cwd=folder, start_new_session=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         env=ENVIRONMENT,
