@@ -71,7 +71,7 @@ def words(metavar: str, ctx: Any, incomplete: str) -> list[str]:
     given = dict(zip(arguments, ctx.args, strict=False)) | given
     try:
         return list(SOURCES[metavar](given, incomplete))
-    except (InputError, WorkFailed, OSError, KeyError, UnicodeDecodeError):  # no such file, or nothing of that kind in it
+    except (InputError, WorkFailed, OSError, KeyError, UnicodeDecodeError):  # no such file, or not of that kind
         return []
 
 
