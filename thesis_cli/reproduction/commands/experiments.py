@@ -7,10 +7,12 @@ import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Progress
+from thesis_cli.base.provenance import git_state, is_public
 from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.fields import argument, option
 from thesis_cli.commands.core.request import Request
@@ -53,6 +55,9 @@ class ReproduceRequest(EngineRequest):
     preset: str = _preset("quick")
     replace: bool = option(False, "Put recomputed tables in the place of those that stand, even if they differ.")
     refresh: bool = option(False, "Run tasks again whose results come from older code.")
+    any_code: bool = option(
+        False, "Compute results of preset paper with code that is not committed, or that no remote branch has."
+    )
     seed: int = option(0, "Seed of all random numbers.", least=0)
 
 
@@ -158,6 +163,7 @@ def reproduce(request: ReproduceRequest, progress: Progress) -> ReproduceResult:
     engine = cluster.engine(request, job_settings)
     how: dict[str, Any] = {"seed": request.seed, "refresh": request.refresh, "replace": request.replace}
     how["bar"] = task_bars(progress)
+    how["check"] = None if request.any_code or request.preset != "paper" else partial(_check_code, checkout.root)
     failed = waiting = 0
     tables: list[Published] = []
     chosen = checkout.select(list(request.ids or ()))
@@ -186,6 +192,20 @@ def reproduce(request: ReproduceRequest, progress: Progress) -> ReproduceResult:
         failed=failed,
         tables=tables,
     )
+
+
+def _check_code(root: Path) -> None:
+    """Refuse to compute what is to be committed with code that nobody else could check out.
+
+    Raises
+    ------
+    InputError : files of the checkout are not committed, or no branch of its remotes has the commit.
+    """
+    remedy = "--any-code computes all the same"
+    if git_state(root)["git_dirty"]:
+        raise InputError("the record would name a commit that is not the code: files are not committed", remedy)
+    if not is_public(root):
+        raise InputError("the record would name a commit that no branch of a remote has", f"push it; {remedy}")
 
 
 def claims(request: ClaimsRequest, progress: Progress) -> ClaimsResult:
