@@ -224,7 +224,7 @@ CLAIMS = [
                 "the random features error is at most 2 sqrt(delta), delta the largest error of an inner product"),
             ("eq. 4.5, bound", "eq. 4.5",
                 "the error of the mean of a function h of the RKHS is at most |h| times the RKHS distance"),
-            ("exponential mechanism", "4.3.4",
+            ("exponential mechanism", "4.3.4, paragraph 2: 'differential privacy is achieved by releasing R'",
                 "the exponential mechanism is epsilon-private: over all tables that it may release, the ln ratio of "
                 "their probabilities is at most epsilon"),
         )
@@ -233,7 +233,7 @@ CLAIMS = [
         _ratio("eq. C.6").means("dimension", "size", least=10).furthest(1.0),
         "the mean squared privacy error of released weights is F times the variance of the noise, F the number of "
         "coordinates (ratio, the furthest from 1)", scale=0.2),
-    Claim("finite sample", "Thesis 4.2.2", "identity", "=", 1.0,
+    Claim("finite sample", "Thesis 4.2.2: 'independently of the dimension of'", "identity", "=", 1.0,
         _ratio("finite sample").means("dimension", "size", least=10).furthest(1.0),
         "the table's embedding converges to mu_X at the rate N^(-1/2) in every dimension: its mean squared "
         "distance is (1 - |mu_X|^2)/N (ratio, the furthest from 1 of all dimensions and sizes)", scale=0.3),

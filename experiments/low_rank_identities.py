@@ -182,10 +182,10 @@ CLAIMS = [
         "the derivative of U(alpha) at 0 is (n pi^2/6 - var U) / 2 (finite difference less this formula on other "
         "samples, mean over the models of a family, where it is most standard errors off 0; the derivative is 0 to "
         "1.3)", scale=SLOPE),
-    _most("variance", "variance of U", "Thesis 2.3.1",
-        "var(U) <= n pi^2/6 for any model, as Efron-Stein's inequality proves: ratio, for dependent variables",
+    _most("variance", "variance of U", "Thesis 2.3.1: 'in our empirical investigations always'",
+        "var(U) <= n pi^2/6 on every model (Efron and Stein prove it for any): ratio, for dependent variables",
         1.0, SHARE, kind=DEPENDENT),
-    _equal("variance", "variance of U, extremes", "Thesis 2.3.1",
+    _equal("variance", "variance of U, extremes", "Thesis 2.3.1: 'for both the uniform distribution and'",
         "var(U) = n pi^2/6 for the uniform distribution and for that of one configuration: ratio of the two",
         SHARE, published=1.0, kind=PRODUCTS[1:]),
     _equal("variance", "variance of U, independent", OWN,
@@ -241,7 +241,7 @@ CLAIMS = [
         "the entropy of the maximiser x** under averaged noise is at least the mean over i of E gamma_i(x_i**)"),
     _least("Proposition 7", "Proposition 7", "Thesis Proposition 7",
         "ln Z - L(0) >= KL(x** || p), x** the maximiser under averaged noise"),
-    _most("variance of the noise", "variance of the noise", "Hazan et al. IV-E",
+    _most("variance of the noise", "variance of the noise", "Hazan et al. IV-E: 'Thus the gradient satisfies'",
         "the noise at the maximiser has a gradient of squared norm n, so that Corollary 8 bounds its variance by 4 n: "
         "ratio of the two", 1.0, SHARE, more={
             "finding": "Hazan et al. IV-E, concentration of the entropy bound", "tag": "substantive", "weight": 7,

@@ -176,7 +176,7 @@ def _fold(first, second):
     return counts.where(method=first).over(counts.where(method=second)).number("value").read(1e-9)
 
 
-OWN, SECTION = "this project", "Vembu et al. 2.2"
+OWN = "this project"
 SCHEDULE = "Vembu et al. 2.2, cooling schedule"
 HOEFFDING = "Vembu et al. 2.2, uniform averages"
 
@@ -208,7 +208,8 @@ CLAIMS = [
         claim
         for method, schedule in ((FORMULA, "l = p ceil(R |theta|)"), (WRITTEN, "as it is written out"))
         for claim in (
-            Claim(f"f_i, {method}", SECTION, "bound", "<", 1.0, _numbers("reach", method).largest(1e-9),
+            Claim(f"f_i, {method}", "Vembu et al. 2.2: 'Given this cooling schedule, observe that'",
+                "bound", "<", 1.0, _numbers("reach", method).largest(1e-9),
                 f"{REACH}; schedule: {schedule})", finding=SCHEDULE, **FAILING),
             Claim(f"Lemma 2.4, {method}", "Vembu et al. Lemma 2.4", "bound", ">", 0.0,
                 _numbers("Lemma 2.4", method).least(1e-9), f"{LEMMA}; schedule: {schedule})", finding=SCHEDULE,
@@ -219,7 +220,8 @@ CLAIMS = [
                 finding=SCHEDULE, **FAILING),
         )
     ),
-    Claim("schedule ends at 1", SECTION, "bound", "<", 1.0, _numbers("largest beta", FORMULA).largest(1e-9),
+    Claim("schedule ends at 1", "Vembu et al. 2.2: 'We use the following cooling schedule'",
+        "bound", "<", 1.0, _numbers("largest beta", FORMULA).largest(1e-9),
         "the schedule beta_j = j / q, j < l = p ceil(R |theta|), rises to 1 (its largest beta)", finding=SCHEDULE,
         **FAILING),
     Claim("f_i, corrected", OWN, "bound", "<", 1.0, _numbers("reach", CORRECTED).largest(1e-9),
