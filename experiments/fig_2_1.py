@@ -217,9 +217,9 @@ CLAIMS = [
         "trick's MSE at M = 10,000 (share saved)", rounding=0.005, scale=0.01, printed="39%"),
     Claim("45% more samples", "Thesis A.1.1: 'requires roughly 45% more samples'",
         "published", "=", 0.45, _more_samples(1000),
-        "on Z, the Gumbel trick needs roughly 45% more samples for the Exponential trick's MSE at M = 1,000 (share "
-        "added)", finding="A.1.1, 45% more samples", tag="reading", weight=4, scale=0.1, printed="45%",
-        reading=Reading("roughly: within five percentage points", 0.05)),
+        "on Z, the Gumbel trick needs roughly 45% more samples for the Exponential trick's MSE, read off the curves "
+        "(share added, at M = 1,000)", finding="A.1.1, 45% more samples", tag="reading", weight=4, scale=0.1,
+        printed="45%", reading=Reading("roughly: within five percentage points", 0.05)),
     Claim("ln Z from M = 2", "Thesis 2.2.3, A.1.2: 'provides a lower MSE estimator for sample sizes'",
         "comparison", ">", 1.0, _least("least MSE ratio on ln Z"),
         "on ln Z, the Exponential trick has the lower MSE for every M from 2 to 10,000 (Gumbel trick's MSE over "
@@ -230,7 +230,7 @@ CLAIMS = [
     Claim("ln Z debiased, M = 1", "Thesis 2.2.3, A.1.2: 'would then always outperform'",
         "comparison", ">", 1.0, _at_one("variance"),
         "on ln Z, the debiased Exponential trick outperforms the Gumbel trick even at M = 1 (Gumbel trick's MSE "
-        "over its MSE)", finding="2.2.3, debiased Exponential trick at M = 1", tag="slip", weight=5),
+        "over its MSE)", finding="2.2.3, debiased Exponential trick at M = 1", tag="slip", weight=3),
     Claim("ln Z debiased, M >= 2", "Thesis 2.2.3: 'would then always outperform'", "comparison", ">", 1.0,
         _least("least MSE ratio on ln Z, debiased"),
         "on ln Z, the debiased Exponential trick has the lower MSE for all M from 2 to 10,000 (Gumbel trick's MSE "

@@ -241,7 +241,7 @@ CLAIMS = [
     Claim("power", "Thesis D.5: 'this upper bound can be minimized by optimizing the Rank loss'",
         "identity", "=", 0.0, _most("power", *KINDS),
         "the order by true marginal probabilities minimises the expectation of the bound L_r^T, T > 1 (relative "
-        "excess over the best of all orders, the largest)", finding=FINDING, tag="substantive", weight=6,
+        "excess over the best of all orders, the largest)", finding=FINDING, tag="substantive", weight=5,
         scale=SEEN),
     Claim("cost, independent", "this project", "identity", "=", 0.0, _most("cost", "independent"),
         "the order by true marginal probabilities minimises the expected total cost of Sort and add for "

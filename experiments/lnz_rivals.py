@@ -240,7 +240,7 @@ CLAIMS = [
         .least(1e-6),
         "a MAP solver optimises over the marginal polytope, which gives tighter bounds than local consistency "
         "(bound by messages less that by Frank-Wolfe, mixed couplings of 5/3 and more, the least, nats)"),
-    Claim("mesh Bethe is below", LISTED, "bound", ">", 0.0,
+    Claim("mesh Bethe is below", "beside Thesis 1.4.1: Weller and Jebara 2014", "bound", ">", 0.0,
         _least_bound("mesh Bethe", sign=-1.0),
         "a MAP problem over a mesh of marginals approximates the Bethe partition function, which is at most Z for "
         "attractive models (least distance below ln Z, nats)"),

@@ -224,8 +224,9 @@ CLAIMS = [
         "U(0) - ln Z + KL(x* || p) = B - H(x*), B = sum_i E gamma_i(x_i*): difference of the sides in nats, each from "
         "half of the samples", SLOPE),
     _equal("Proposition 6 as printed", "Proposition 6 as printed", "Thesis Proposition 6",
-        "U(0) - ln Z + KL(x* || p) = B - H(x*), with B = E gamma_i(x_i*), the mean over i, as printed: difference of "
-        "the sides in nats", SLOPE, more={"finding": "2.4, Proposition 6", "tag": "slip", "weight": 5}),
+        "U(0) - ln Z + KL(x* || p) = B - H(x*), with B = E gamma_i(x_i*), the mean over i, as the proposition prints "
+        "it (the paragraph before has the sum): difference of the sides in nats", SLOPE,
+        more={"finding": "2.4, Proposition 6", "tag": "slip", "weight": 3}),
     _least("B less H(x*)", "entropy bound", "Thesis 2.4, Hazan et al. Theorem 4",
         "the entropy of the maximiser is H(x*) <= B = sum_i E gamma_i(x_i*)"),
     _equal("B less H(p)", "entropy bound, independent", "Hazan et al. Corollary 6",
@@ -244,7 +245,7 @@ CLAIMS = [
     _most("variance of the noise", "variance of the noise", "Hazan et al. IV-E: 'Thus the gradient satisfies'",
         "the noise at the maximiser has a gradient of squared norm n, so that Corollary 8 bounds its variance by 4 n: "
         "ratio of the two", 1.0, SHARE, more={
-            "finding": "Hazan et al. IV-E, concentration of the entropy bound", "tag": "substantive", "weight": 7,
+            "finding": "Hazan et al. IV-E, concentration of the entropy bound", "tag": "substantive", "weight": 8,
             "headline": "The concentration bounds of Hazan et al. IV-E do not cover the entropy bound: the noise at "
             "the maximiser jumps, and its variance can exceed what Corollary 8 allows; for the bound on ln Z they "
             "stand."}),

@@ -257,7 +257,7 @@ CLAIMS = [
         _worst_mse("Exponential, shared, biased", "Gumbel, shared", INNER),
         "with ln Z unknown and shared noise, the Exponential trick has a lower MSE than the Gumbel trick (ratio of "
         "MSEs, at the model, alpha and M where it exceeds 1 by most standard errors)",
-        finding="3.3.2, the Exponential trick with shared noise", tag="substantive", weight=6),
+        finding="3.3.2, the Exponential trick with shared noise", tag="reading", weight=5),
     *(
         Claim(f"variance at 1, {name}", OURS, "identity", "=", 1.0, _variance_at_one(name, factor),
             f"the variance of the estimator `{name}` at alpha = 1 is {formula}, V = var ln p (measured over "
