@@ -199,7 +199,7 @@ def _share_right(frame, *cases):
     return Measurement(max(shares), error=1e-12)
 
 
-PREFIXES = "Vembu et al. 4: 'The number of subtrees with'"
+OWN, PREFIXES = "this project", "Vembu et al. 4: 'The number of subtrees with'"
 WRONG = "(largest share of graphs that it decides wrongly)"
 EXCESS = select(part="trees", quantity="largest excess over the nonempty subtrees").number("value")
 
@@ -240,7 +240,7 @@ CLAIMS = [
         EXCESS.largest(),
         "f(r) = 1 + prod f(c) is the number of subtrees rooted at r (largest excess over the nonempty subtrees)",
         finding="Vembu et al. 4, equation 2", tag="slip", weight=3, scale=0.5),
-    Claim("equation 2, empty tree", "Vembu et al. equation 2", "identity", "=", 1.0,
+    Claim("equation 2, empty tree", f"{OWN} (Vembu et al. equation 2)", "identity", "=", 1.0,
         EXCESS.largest(),
         "f(r) = 1 + prod f(c) counts the subtrees rooted at r and the empty tree (largest excess over the nonempty "
         "subtrees)"),
@@ -248,7 +248,7 @@ CLAIMS = [
         "prod f(v) - |L(T')| over the leaves v is the number of subtrees with T' as prefix (share of prefixes of "
         "two leaves and more for which it is, under the better of two readings)",
         finding="Vembu et al. 4, subtrees with a prefix", tag="substantive", weight=4),
-    Claim("prefixes, corrected", PREFIXES, "identity", "=", 1.0, _share_right("corrected"),
+    Claim("prefixes, corrected", f"{OWN} (Vembu et al. 4)", "identity", "=", 1.0, _share_right("corrected"),
         "the number of subtrees with T' as prefix is the product of f(c) over the children c that hang off T' "
         "(share of prefixes of two leaves and more for which it is)"),
     Claim("coins", "Vembu et al. 4: 'Now, we can generate a sequence of d bits'", "identity", "=", 0.0,
