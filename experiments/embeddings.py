@@ -219,7 +219,8 @@ CLAIMS = [
             ("eq. C.17", "Proposition 12, eq. C.17",
                 "with public rows the projection error is at most the error of their uniform weights"),
             ("eq. C.26", "Theorem 11, eq. C.26",
-                "the reduced set error is at most the privacy error, if the weights are the best"),
+                "the reduced set error is at most the privacy error, for the best weights of points that include the "
+                "table's rows"),
             ("Lemma 7", "Lemma 7",
                 "the random features error is at most 2 sqrt(delta), delta the largest error of an inner product"),
             ("eq. 4.5, bound", "eq. 4.5",
@@ -257,7 +258,7 @@ CLAIMS = [
         )
     ),
     *(
-        Claim(f"proxy, D = {d}, epsilon = {e:g}", "Thesis C.2.1: 'it can be expected to be a good proxy'",
+        Claim(f"proxy, D = {d}, epsilon = {e:g}", "Thesis C.2.1: 'is also a good proxy for the RKHS distance'",
             "comparison", "=", 1.0,
             _ratio("proxy", dimension=d, epsilon=e).mean(least=3),
             "the distance to the table's embedding can be expected to be a good proxy for that to the population's, "

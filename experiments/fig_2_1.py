@@ -235,7 +235,7 @@ CLAIMS = [
         _least("least MSE ratio on ln Z, debiased"),
         "on ln Z, the debiased Exponential trick has the lower MSE for all M from 2 to 10,000 (Gumbel trick's MSE "
         "over it, the least)"),
-    Claim("dominated by the variance", "Thesis Figure 2.1", "comparison", ">", 0.5,
+    Claim("dominated by the variance", "Thesis Figure 2.1, caption", "comparison", ">", 0.5,
         FINITE_SHARES.least(error=ROUNDING),
         "the MSEs are dominated by the variance: it is more than half of them (least share, at any M)"),
     Claim("Gumbel bias of Z", "Thesis A.1.1, Gumbel trick, formula for the squared bias",

@@ -253,7 +253,8 @@ CLAIMS = [
         "belief propagation with other random orders of updates saves as much (mean over orders less the source's "
         "order, percentage points, at the C from 1 on where it is most standard errors off 0)", scale=2.5),
     *(
-        Claim(id, FIGURE, "comparison", "=", 0.0, _best_alpha(*curves), f"{statement})", scale=0.1, reading=CLOSE)
+        Claim(id, f"{FIGURE}, caption", "comparison", "=", 0.0, _best_alpha(*curves), f"{statement})", scale=0.1,
+            reading=CLOSE)
         for id, curves, statement in (
             ("very low coupling", [(*panel, k) for panel in PUBLISHED for k in (0, 1)],
                 "in all cases, when coupling is very low, alpha close to 0 is optimal (the best alpha at C = 0 and "
@@ -262,7 +263,7 @@ CLAIMS = [
                 "for belief propagation, alpha close to 0 is optimal at high coupling (the best alpha at C = 3"),
         )
     ),
-    Claim("Frechet elsewhere", FIGURE, "comparison", ">", 0.0, _frechet_gain,
+    Claim("Frechet elsewhere", f"{FIGURE}, caption", "comparison", ">", 0.0, _frechet_gain,
         "where coupling is not very low (C from 1 on, below 3 with belief propagation), alpha < 0 gives more "
         "accurate estimators (least percentage that the best alpha < 0 saves)"),
     Claim("more at high coupling", "Thesis 2.5.3: 'especially in models with higher coupling strengths'",

@@ -194,11 +194,11 @@ expressions whose laws are known. The source has no figure and no measurements."
 
 # fmt: off
 CLAIMS = [
-    Claim("Theorem 1, rate", f"{WORK} Theorem 1", "identity", "=", -0.5,
-        select(part=SAMPLES, method=EQUAL).then(_slopes("size", "subject", "kernel")).furthest(-0.5),
-        "the RKHS error of f(X, Y) from m samples of each variable is of order 1 / sqrt(m), for every measurable f "
-        "(exponent of the mean error in m, furthest of four functions and two kernels)", scale=0.15,
-        reading=Reading("as m tends to infinity: within 0.04 for m from 16 to 256", 0.04)),
+    Claim("Theorem 1, rate", f"{WORK} Theorem 1", "bound", "<", -0.5,
+        select(part=SAMPLES, method=EQUAL).then(_slopes("size", "subject", "kernel")).lowest(-0.5, sign=-1.0),
+        "the RKHS error of f(X, Y) from m samples of each variable is at most of order 1 / sqrt(m), for every "
+        "measurable f (exponent of the mean error in m, that of four functions and two kernels which comes closest)",
+        scale=0.15, reading=Reading("as m tends to infinity: below -0.46 for m from 16 to 256", 0.04)),
     Claim("Theorem 2, rate", f"{WORK} Theorem 2", "bound", ">", 1.0,
         select(f"method not in {[EQUAL, CHOSEN]}", part=SAMPLES)
         .then(_slopes("rate", "subject", "kernel", "method"))

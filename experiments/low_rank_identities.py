@@ -237,7 +237,7 @@ CLAIMS = [
     _least("B", "uncertainty", "Hazan et al. Corollary 7",
         "B = sum_i E gamma_i(x_i*) is at least 0"),
     _least("B of independence", "uncertainty, uniform", "Hazan et al. Corollary 7",
-        "B = sum_i E gamma_i(x_i*) is at most ln |X|"),
+        "B = sum_i E gamma_i(x_i*) is at most that of the uniform distribution, ln |X|"),
     _least("A less H(x**)", "Theorem 12", "Thesis Theorem 12",
         "the entropy of the maximiser x** under averaged noise is at least the mean over i of E gamma_i(x_i**)"),
     _least("Proposition 7", "Proposition 7", "Thesis Proposition 7",

@@ -192,7 +192,7 @@ Samples are exact, by the algorithm of each space; for Theorem A.1 they are as f
 
 
 REACH = "exp(-1/p) <= f_i <= exp(1/p) (largest |ln f_i|, in units of 1/p, p = 3 to 20"
-LEMMA = "Lemma 2.4 bounds the ratios (least distance of a ratio from the bounds"
+LEMMA = "exp(1/p) - 1 <= rho_i <= exp(-1/p) + 1 (least distance of rho_i from these bounds"
 SHARPER, ADAPTIVE = ([name for name in PLANS if name.startswith(start)] for start in ("sharper", "adaptive"))
 METHODS = [
     *([method, 2.1] for method in (CORRECTED, CONTAMINATED, *PLANS)),

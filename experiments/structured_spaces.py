@@ -239,7 +239,7 @@ CLAIMS = [
         EXCESS.largest(),
         "f(r) = 1 + prod f(c) is the number of subtrees rooted at r (largest excess over the nonempty subtrees)",
         finding="Vembu et al. 4, equation 2", tag="reading", weight=1, scale=0.5),
-    Claim("equation 2, empty tree", "Vembu et al. equation 2", "identity", "=", 1.0,
+    Claim("equation 2, empty tree", f"{OWN} (Vembu et al. equation 2)", "identity", "=", 1.0,
         EXCESS.largest(),
         "f(r) = 1 + prod f(c) counts the subtrees rooted at r and the empty tree (largest excess over the nonempty "
         "subtrees)"),
@@ -247,7 +247,7 @@ CLAIMS = [
         "prod f(v) - |L(T')| over the leaves v is the number of subtrees with T' as prefix (share of prefixes of "
         "two leaves and more for which it is, under the better of two readings)",
         finding="Vembu et al. 4, subtrees with a prefix", tag="substantive", weight=4),
-    Claim("prefixes, corrected", OWN, "identity", "=", 1.0, _share_right("corrected"),
+    Claim("prefixes, corrected", f"{OWN} (Vembu et al. 4)", "identity", "=", 1.0, _share_right("corrected"),
         "the number of subtrees with T' as prefix is the product of f(c) over the children c that hang off T' "
         "(share of prefixes of two leaves and more for which it is)"),
     Claim("coins", "Vembu et al. 4: 'Now, we can generate a sequence of d bits'", "identity", "=", 0.0,
