@@ -219,10 +219,9 @@ CAPTION = (
 
 # fmt: off
 CLAIMS = [
-    Claim("true ln Z", "Thesis Figure 2.3a, its published values", "published", "=", PUBLISHED, _true_log_z,
-        "the published ln Z, about which the MSEs are taken, is that of the model (ln Z of the model, nats)",
-        rounding=5e-11, finding="Figure 2.3a, true ln Z", tag="slip", weight=3, scale=1e-5,
-        printed=f"{PUBLISHED:.10f}"),
+    Claim("true ln Z", "beside Thesis Figure 2.3a: its published values", "comparison", "<", PUBLISHED, _true_log_z,
+        "the ln Z that comes with the published values, about which their MSEs are taken, is larger than that of the "
+        "model (ln Z of the model, nats)", finding="Figure 2.3a, true ln Z", printed=f"{PUBLISHED:.10f}"),
     Claim("true ln Z, by default tolerances", "this project", "published", "=", PUBLISHED, DEFAULT.read(error=1e-11),
         "the published ln Z is what SciPy's quad gives if the integrand is not rescaled (result of quad, nats)",
         rounding=5e-11, scale=1e-5),
