@@ -71,7 +71,9 @@ class MeasureRequest(Request):
         None, "Definition of another column, 'name = expression'.", metavar="DEFINITION"
     )
     person: str | None = option(
-        None, "Column that names each row's person; the promise is then a person's, and the number of rows is secret."
+        None,
+        "Column that says whose row it is; the guarantee then protects all rows of a person, and the number of rows "
+        "is secret.",
     )
     contribution_bound: int | None = option(
         None,
@@ -82,7 +84,8 @@ class MeasureRequest(Request):
     query: str | None = option(None, "SELECT that gives the table, if it is a database.")
     delimiter: str | None = delimiter_option()
     unknown: Literal["error", "missing"] = option(
-        "error", "Meaning of a value that cannot be read, in a column that may have missing ones."
+        "error",
+        "What an unreadable value counts as: an error, or a missing value if its column may have those.",
     )
     dry_run: bool = option(
         False, "Print the errors that are to be expected; the rows are counted, and nothing is spent or written."
@@ -98,7 +101,7 @@ class MeasureRequest(Request):
     )
     new_account: bool = option(
         False,
-        "Confirm that the table is none of those in the ledger that its name or its rows resemble.",
+        "Confirm that the table is not in the ledger, although its name or its rows resemble one that is.",
         not_swept=NO_LEDGER,
     )
     limit: tuple[float, float] | None = option(
@@ -117,7 +120,7 @@ class MeasureRequest(Request):
     )
     overwrite: bool = option(
         False,
-        "Replace files that this command did not write with these settings; the record of a measurement never is.",
+        "Replace files that this command did not write with these settings; never the record of a measurement.",
         recorded=False,
         not_swept="a task writes its table only",
     )

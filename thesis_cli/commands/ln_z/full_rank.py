@@ -68,7 +68,7 @@ def samples_option(**about: Any) -> Any:
     """Number of perturbed maxima; its type is `int | None`."""
     return option(
         None,
-        "Number of MAP calls; with --exact it may be 0.",
+        "Number of MAP calls; 0 with --exact prints only the exact answer.",
         default_text=str(SAMPLES),
         least=0,
         most=10**8,

@@ -43,7 +43,7 @@ def _preset(default: str = "paper") -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class ReproduceRequest(EngineRequest):
-    """Run experiments, compare their tables with those that stand, draw figures and check claims.
+    """Run experiments, compare their tables with the committed ones, draw figures and check claims.
 
     Tasks that are done already are not run again. The exit status is 1 if a committed table
     differs, a task fails, or a statement does not hold and docs/errata.md does not explain it.
@@ -53,7 +53,7 @@ class ReproduceRequest(EngineRequest):
 
     ids: tuple[str, ...] | None = _ids()
     preset: str = _preset("quick")
-    replace: bool = option(False, "Put recomputed tables in the place of those that stand, even if they differ.")
+    replace: bool = option(False, "Replace committed tables by recomputed ones, even if they differ.")
     refresh: bool = option(False, "Run tasks again whose results come from older code.")
     any_code: bool = option(
         False, "Compute results of preset paper with code that is not committed, or that no remote branch has."
