@@ -178,8 +178,9 @@ def together(*parts: Rows) -> Rows:
 
 
 def _where(found: pd.DataFrame, query: str, equal: dict[str, Any]) -> pd.DataFrame:
-    for column, value in equal.items():
-        found = found[found[column].isin(value) if isinstance(value, list) else found[column] == value]
+    alike = [found[name].isin(v) if isinstance(v, list) else found[name] == v for name, v in equal.items()]
+    if alike:  # one selection: each copies all columns
+        found = found[np.logical_and.reduce(alike)]
     return found.query(query) if query else found
 
 
