@@ -19,7 +19,7 @@ from thesis_cli.privacy.measure.quantiles import CANDIDATES, Quantile
 from thesis_cli.privacy.measure.ranges import Range, bounded_range, column_ranges, range_of
 from thesis_cli.privacy.query.query import MOST_BINS, MOST_GROUPS, TRUTHS, Query, Signature, histogram_bins
 from thesis_cli.privacy.query.weighted_sample import WeightedSample
-from thesis_cli.privacy.tables.columns import Column, Integer, Real
+from thesis_cli.privacy.tables.column import Column
 from thesis_cli.privacy.tables.expressions import Formula
 from thesis_cli.privacy.tables.schema import Schema
 
@@ -108,10 +108,8 @@ def _quantile(query: Query, weight: float, groups: Groups, within: Range, sample
         raise query.wrong("the expression has one value only", "give one that varies")
     column = _column(query, query.arguments[0], sample.schema)
     edges: Floats = np.linspace(within.low, within.high, CANDIDATES + 1)
-    whole = (isinstance(column, Integer) or (column is not None and column.kind == "date")) and (
-        within.high - within.low < CANDIDATES
-    )
-    log = isinstance(column, Real) and column.log and within.low > 0
+    whole = column is not None and column.steps == 1 and within.high - within.low < CANDIDATES
+    log = column is not None and column.log and within.low > 0
     if whole:
         edges = np.arange(within.low, within.high + 2) - 0.5
     elif log:
@@ -160,12 +158,12 @@ def _values(query: Query, sample: WeightedSample, node: ast.expr) -> tuple[tuple
     if value.kind != "number":
         return tuple(value.levels or TRUTHS), 0
     column = _column(query, node, sample.schema)
-    if not isinstance(column, Integer):
+    if column is None or column.steps != 1 or value.date:
         raise query.wrong(f"{query.part(node)} has no public list of values", "it must be a category or a condition")
-    if column.high - column.low >= MOST_GROUPS:
-        count = column.high - column.low + 1
-        raise query.wrong(f"{query.part(node)} has {count:,} values", f"it must have at most {MOST_GROUPS}")
-    return tuple(map(str, range(column.low, column.high + 1))), column.low
+    low, high = map(int, column.line)
+    if high - low >= MOST_GROUPS:
+        raise query.wrong(f"{query.part(node)} has {high - low + 1:,} values", f"it must have at most {MOST_GROUPS}")
+    return tuple(map(str, range(low, high + 1))), low
 
 
 def _column(query: Query, node: ast.expr, schema: Schema) -> Column | None:

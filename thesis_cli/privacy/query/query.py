@@ -22,8 +22,7 @@ from thesis_cli.base.wording import nearest
 from thesis_cli.embeddings.statistics import correlation, mean, quantile, sd, variance
 from thesis_cli.privacy.query import regression
 from thesis_cli.privacy.query.weighted_sample import Mask, WeightedSample
-from thesis_cli.privacy.tables.columns import Integer, Real
-from thesis_cli.privacy.tables.dates import Date, text_of_day
+from thesis_cli.privacy.tables.dates import text_of_day
 from thesis_cli.privacy.tables.expressions import Formula
 from thesis_cli.privacy.tables.schema import Schema
 
@@ -301,12 +300,8 @@ def histogram_bins(schema: Schema, name: str | None, x: Floats, count: int, date
     """
     column = next((c for c in schema.columns if c.name == name), None)
     shown = partial(text_of_day, kind=date) if date else str
-    low, high = x.min(), x.max()
-    if isinstance(column, Date):
-        low, high = column.first / column.units_a_day, column.last / column.units_a_day
-    elif isinstance(column, Real | Integer):
-        low, high = column.ends
-    if isinstance(column, Integer) or (column is not None and date == "date"):
+    low, high = column.bounds if column else (x.min(), x.max())
+    if column and column.steps == 1:
         width = -(-(int(high) - int(low) + 1) // count)
         firsts = np.arange(int(low), int(high) + 1, width)
         ends = [min(a + width - 1, int(high)) for a in firsts.tolist()]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.tables.expressions import Value
+from thesis_cli.privacy.tables.column import Value
 
 INTERCEPT = "intercept"
 
