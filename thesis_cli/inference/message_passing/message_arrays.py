@@ -155,7 +155,7 @@ class Messages(NamedTuple):
     incoming: Ints
 
 
-class Schedule(NamedTuple):
+class UpdateSchedule(NamedTuple):
     """Schedule of the updates of messages.
 
     Attributes

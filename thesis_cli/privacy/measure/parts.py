@@ -130,7 +130,7 @@ class Part(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cells(Part):
+class CellCounts(Part):
     """Numbers of rows in disjoint cells: counts by group, and histograms.
 
     Attributes
