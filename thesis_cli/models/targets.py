@@ -270,11 +270,16 @@ def log_ratios(target: Target, points: Floats) -> Floats:
 
 
 def split_dimension(target: Target, low: Floats, high: Floats, halvings: npt.NDArray[np.int64]) -> int:
-    """The dimension that makes the bound of a box loosest; all arrays have shape (dimensions,).
+    """The dimension that makes the bound of a box loosest.
 
     For each dimension the box is made flat at its two quartiles in turn; the dimension with the
     smallest average bound is chosen. (A maximum may lie at the median, and two halves would both
     contain it.) Among equal dimensions the one that was halved least is chosen.
+
+    Parameters
+    ----------
+    low, high : corners of the box, shape (D,).
+    halvings : how often each dimension was halved, shape (D,).
     """
     if low.size == 1:
         return 0

@@ -179,7 +179,7 @@ class Spending:
 
     @property
     def consequence(self) -> str:
-        """That the budget counts as spent, and how rows can be made without spending again."""
+        """Sentence that the budget counts as spent, and how rows can be made without spending again."""
         assert self.charged is not None
         spent = f"the budget ({self.charged.epsilon:.4g}, {self.charged.delta:.4g}) counts as spent"
         if self.record is None or not holds_release(self.record) or unfinished(self.record):

@@ -61,7 +61,12 @@ class ScaledTable:
 
 
 def table_of_logs(entries: Floats) -> tuple[ScaledTable, float]:
-    """A table from logarithms, which are overwritten, and the largest of them."""
+    """Return a table made from logarithms, and the largest of them.
+
+    Parameters
+    ----------
+    entries : logarithms, shape (entries,); overwritten.
+    """
     top = float(entries.max())
     if top == -np.inf:
         return ScaledTable(entries, True, 1.0, 0.0), top
@@ -76,11 +81,12 @@ def table_of_logs(entries: Floats) -> tuple[ScaledTable, float]:
 def multiplied(
     axes: Axes, step: Step, left: ScaledTable, right: ScaledTable, out: Floats, scratch: Floats, jobs: int = 1
 ) -> tuple[ScaledTable, float]:
-    """The product of two tables, summed, and ln of its largest entry.
+    """Return the product of two tables, summed, and ln of its largest entry.
 
     Parameters
     ----------
-    out : entries of the product, to be written.
+    axes, step : axes of all tables, and which of them the product keeps and sums over.
+    out : entries of the product, to be written, shape (entries,).
     scratch : room for `step.scratch` entries.
     """
     logs = left.logs or right.logs or left.low + right.low < SAFE

@@ -187,8 +187,8 @@ def _group(
 
 
 def places(plan: Plan) -> tuple[Ints, int]:
-    """Start of each message if the places of messages that are used up are taken again, and
-    the length of the array.
+    """Start of each message, shape (steps,), if the places of messages that are used up are taken
+    again, and the length of the array.
     """
     room, sent = Room(), plan.sent()
     at = np.empty(len(sent), np.int64)

@@ -162,6 +162,12 @@ def _by_library(own: PairTree, turn: int) -> PairTree:
 def tree_of_order(cardinalities: Sequence[int], scopes: Sequence[Clique], order: Sequence[int]) -> PairTree:
     """The tree that multiplies the tables of one variable after the other, the pair with the smallest
     product first.
+
+    Parameters
+    ----------
+    cardinalities : number of states of each of n variables.
+    scopes : variables of each table.
+    order : variables in the order of elimination.
     """
     users: dict[int, set[int]] = {}
     for f, scope in enumerate(scopes):

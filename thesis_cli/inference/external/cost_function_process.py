@@ -158,6 +158,11 @@ def searches(
 ) -> Iterator[Found | None]:
     """Solve one problem after another, once ready, which None says; the signal SIGVTALRM ends a
     search with what it has.
+
+    Parameters
+    ----------
+    problems : problems of one model, which are read as they are solved.
+    cardinalities, factors : the model: states of each of n variables, and tables in nats.
     """
     import pytoulbar2  # noqa: F401 - before the clock starts
 

@@ -39,7 +39,7 @@ class BoundTree(NamedTuple):
 
 
 class Stack(NamedTuple):
-    """Where a search stands.
+    """Place at which a search stands.
 
     Attributes
     ----------

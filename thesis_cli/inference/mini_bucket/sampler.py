@@ -70,7 +70,7 @@ class MiniBucketSampler:
 
 
 def possible_states(graph: FactorGraph, upper: Passes | None, seconds: float) -> Ints | None:
-    """A possible configuration: the best one of some samples, or else what a search finds.
+    """A possible configuration, shape (n,): the best one of some samples, or else what a search finds.
 
     Parameters
     ----------

@@ -38,10 +38,16 @@ class SparseStep:
 
 
 def marginals(steps: Sequence[SparseStep], joiner: Joiner, states: Sequence[int]) -> Floats:
-    """P(x_i) of every state of every variable, from all joins of an elimination.
+    """P(x_i) of every state of every variable, shape (sum of states,), from all joins of an elimination.
 
     P(taken) is the product of the tables taken, over the table made, times P(made): what follows a
     step sees its variables only through the table that it makes.
+
+    Parameters
+    ----------
+    steps : joins of the elimination, in order.
+    joiner : joins tables within the limits of memory.
+    states : number of states of each of n variables.
     """
     offsets = np.concatenate([[0], np.cumsum(states)])
     found = np.ones(offsets[-1])

@@ -261,7 +261,7 @@ def predicted_seconds(graph: FactorGraph, copies: int) -> float:
 
 
 def entropy(q: Floats) -> float:
-    """Sum of the entropies of all variables with these frequencies, nats."""
+    """Sum of the entropies of all variables with frequencies q, shape (sum of cardinalities,), in nats."""
     held = q[q > 0]
     return float(-(held * np.log(held)).sum())
 

@@ -35,7 +35,7 @@ MOST_CELLS = 100_000
 
 
 def sample_of(schema: Schema, rows: Rows, define: Sequence[str]) -> WeightedSample:
-    """Rows with the defined columns."""
+    """Rows of equal weight, with the columns that `define` adds: texts `name = expression`."""
     sample = WeightedSample.of_rows(schema, rows)
     for text in define:
         sample = sample.define(text)

@@ -99,7 +99,7 @@ class Unit:
 
     @property
     def text(self) -> str:
-        """Which pairs of tables are neighbours, in words."""
+        """Pairs of tables that are neighbours, in words."""
         bound = self.contribution_bound
         if bound is None:
             if self.neighbours == "replace":
