@@ -9,7 +9,7 @@ from thesis_cli.inference.grid.grid import GridTransfer
 from thesis_cli.models.spin_glass import published_noise, published_spin_glass
 from thesis_cli.perturbation.low_rank.low_rank_bounds import power_bounds
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
-from thesis_cli.reproduction.measuring import Rows, furthest, lowest, select
+from thesis_cli.reproduction.measuring import SelectedRows, furthest, lowest, select
 from thesis_cli.studies.perturbation.low_rank_mse import best_alpha, mse_curve, sample_variance
 from thesis_cli.studies.perturbation.published_messages import SEED, PublishedMaxProduct
 
@@ -178,7 +178,7 @@ def _models(frame, solver, least):
 
 def _best_alpha(*panels):
     """The best alpha that is furthest from 0."""
-    firsts = Rows(lambda frame: pd.concat(_curve(frame, *panel).head(1) for panel in panels))
+    firsts = SelectedRows(lambda frame: pd.concat(_curve(frame, *panel).head(1) for panel in panels))
     return firsts.number("best_alpha", "best_alpha_error").most_off(0.0, error=GRID)
 
 

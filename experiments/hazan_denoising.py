@@ -7,7 +7,7 @@ import pandas as pd
 
 from thesis_cli.learning.decoding import map_images
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement
-from thesis_cli.reproduction.measuring import Rows, select
+from thesis_cli.reproduction.measuring import SelectedRows, select
 from thesis_cli.studies.learning.denoising import (
     about,
     bound_gap,
@@ -104,7 +104,7 @@ def _drawn(images, method, weight=None, column="test_error"):
         found = pd.Series(name=column, index=pd.Index([], name="draw")) if found is None else found
         return found.astype(float).rename("value").reset_index().assign(standard_error=0.0)
 
-    return Rows(drawn)
+    return SelectedRows(drawn)
 
 
 def _gain(images, better, worse, weight=None):

@@ -9,7 +9,7 @@ import pandas as pd
 from thesis_cli.embeddings.kernels import KERNELS, median_distance
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement, Reading, Tolerance
 from thesis_cli.reproduction.measuring import measure, select
-from thesis_cli.studies.semantics.evaluations import Judge, Way, released
+from thesis_cli.studies.semantics.evaluations import EvaluationJudge, Way, released
 from thesis_cli.studies.semantics.figures import (
     CHOSEN,
     CONDITIONS,
@@ -91,7 +91,7 @@ def run(seed, part, subject, kernel, method, sizes, repeats):
     elif part == RELEASE:
         rows = [asdict(released(RELEASES / f"{subject}.csv", Way(size, method), rng)) for size in sizes]
     else:
-        judge = Judge(CONDITIONED[subject] if part == CONDITIONS else EXAMPLES[subject])
+        judge = EvaluationJudge(CONDITIONED[subject] if part == CONDITIONS else EXAMPLES[subject])
         draws = "random" if part == RANDOM else "cells"
         rows = [asdict(judge.accuracy(Way(size, method, draws, repeats), rng)) for size in sizes]
     frame = pd.DataFrame(rows).assign(part=part, subject=subject, kernel=kernel, method=method, size=sizes)

@@ -7,7 +7,7 @@ import pandas as pd
 
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
 from thesis_cli.reproduction.measuring import measure, select
-from thesis_cli.structured.online import Pace
+from thesis_cli.structured.online import TrainingPace
 from thesis_cli.studies.structured import learning_runs as runs
 from thesis_cli.studies.structured.baselines import PAIRWISE, POWERSET, REST
 from thesis_cli.studies.structured.datasets import NAMES, dataset
@@ -41,7 +41,7 @@ def run(seed, part, data, sizes):
         seeds = [int(number) for number in rng.integers(2**31, size=sizes["draws"])]
         found = dataset(data)
         problem = runs.problem_of(found, found.task, np.arange(len(found.inputs)), sizes["regularisation"])
-        rows = list(runs.traces(problem, Pace(passes=sizes["passes"]), seeds))
+        rows = list(runs.traces(problem, TrainingPace(passes=sizes["passes"]), seeds))
     else:
         rows = [
             {"kind": "check", "data": "tumours", "method": REST.name, "regularisation": weight, "difference": found}

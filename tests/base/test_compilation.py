@@ -11,7 +11,7 @@ import pytest
 
 from thesis_cli.base import compilation
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.compilation import LEDGER, Ledger, Stopwatch, announced, observed
+from thesis_cli.base.compilation import LEDGER, CompilationLedger, Stopwatch, announced, observed
 from thesis_cli.base.progress import bars
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.request import Request
@@ -39,7 +39,7 @@ def time(monkeypatch):
 
 @pytest.fixture
 def ledger(time):
-    return Ledger(time)
+    return CompilationLedger(time)
 
 
 def in_a_thread(*calls):
@@ -126,7 +126,7 @@ def test_a_bar_shows_compilation_and_does_not_count_its_seconds(monkeypatch, cap
     import tqdm.std
 
     monkeypatch.setattr(tqdm.std, "time", time)
-    ledger = Ledger(time)
+    ledger = CompilationLedger(time)
     monkeypatch.setattr("thesis_cli.base.progress.LEDGER", ledger)
     monkeypatch.setattr("thesis_cli.base.progress.observed", lambda observer: observed(observer, ledger))
     with announced(), bars(100, "sample") as tick:

@@ -38,7 +38,7 @@ Observer = Callable[[], bool]
 """Called when a compilation begins; returns whether it has informed the user."""
 
 
-class Ledger:
+class CompilationLedger:
     """Seconds in which some thread compiles code, loads compiled code or waits for either.
 
     Attributes
@@ -87,7 +87,7 @@ class Ledger:
                 break
 
 
-LEDGER = Ledger()
+LEDGER = CompilationLedger()
 """The ledger of this process."""
 
 
@@ -99,7 +99,7 @@ class Stopwatch:
     ledger : counts the seconds of compilation.
     """
 
-    def __init__(self, ledger: Ledger = LEDGER) -> None:
+    def __init__(self, ledger: CompilationLedger = LEDGER) -> None:
         self._ledger, self._began = ledger, time.perf_counter()
         self._before, self._compiled = ledger.seconds, ledger.compiled
 
@@ -116,7 +116,7 @@ class Stopwatch:
 
 
 @contextmanager
-def observed(observer: Observer, ledger: Ledger = LEDGER) -> Iterator[None]:
+def observed(observer: Observer, ledger: CompilationLedger = LEDGER) -> Iterator[None]:
     """Call an observer whenever a compilation begins meanwhile."""
     ledger.observers.append(observer)
     try:

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-import thesis_cli.base.compilation  # noqa: F401  (changes numba's cache)
+from thesis_cli.base import compilation as compilation  # for its changes to numba
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

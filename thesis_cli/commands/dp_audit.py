@@ -117,7 +117,7 @@ class AuditResult(Result):
 
     @presentation
     def lines(self) -> list[tuple[str, str]]:
-        """For each method, what its releases prove of what its budget allows."""
+        """Lines that compare, for each method, what its releases prove with what its budget allows."""
         lines = []
         for report in self.reports:
             if report.gdp is None:

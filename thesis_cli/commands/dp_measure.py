@@ -22,7 +22,14 @@ from thesis_cli.commands.core.overwrite import holds_release, unfinished
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option
-from thesis_cli.commands.release.budget import Spending, table_name
+from thesis_cli.commands.release.budget import (
+    Spending,
+    account_option,
+    ledger_option,
+    limit_option,
+    new_account_option,
+    table_name,
+)
 from thesis_cli.commands.release.guards import check_apart, check_delta, claimed
 
 if TYPE_CHECKING:
@@ -38,8 +45,6 @@ if TYPE_CHECKING:
     """The path of a schema in TOML, or a schema."""
 else:
     SchemaSource = str
-
-NO_LEDGER = "the lock of a ledger holds on one machine only; divide the budget before the sweep"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,27 +95,10 @@ class MeasureRequest(Request):
     dry_run: bool = option(
         False, "Print the errors that are to be expected; the rows are counted, and nothing is spent or written."
     )
-    ledger: Path | None = option(
-        None,
-        "File of what each table has spent; a measurement that would exceed the table's limit is refused.",
-        names="output",
-        not_swept=NO_LEDGER,
-    )
-    name: str | None = option(
-        None, "Name of the table in the ledger.", default_text="that of its file, links resolved", not_swept=NO_LEDGER
-    )
-    new_account: bool = option(
-        False,
-        "Confirm that the table is not in the ledger, although its name or its rows resemble one that is.",
-        not_swept=NO_LEDGER,
-    )
-    limit: tuple[float, float] | None = option(
-        None,
-        "Epsilon and delta of all releases of the table together; the first release sets them.",
-        metavar="EPSILON DELTA",
-        least=0,
-        not_swept=NO_LEDGER,
-    )
+    ledger: Path | None = ledger_option("measurement")
+    name: str | None = account_option()
+    new_account: bool = new_account_option()
+    limit: tuple[float, float] | None = limit_option()
     out: Path | None = option(
         None,
         "File for the answers, .csv; the record goes beside it, .json.",

@@ -30,7 +30,7 @@ from thesis_cli.commands.core.fields import (
 from thesis_cli.commands.core.overwrite import check_overwritten
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option, read_rows, table_stem
-from thesis_cli.commands.release.budget import Spending
+from thesis_cli.commands.release.budget import Spending, account_option, ledger_option, limit_option, new_account_option
 from thesis_cli.commands.release.guards import (
     check_apart,
     check_delta,
@@ -67,10 +67,6 @@ if TYPE_CHECKING:
 else:
     SchemaSource = RecordSource = str
 
-NO_LEDGER = (
-    "the lock of a ledger holds on one machine only; divide the budget before the sweep: its tasks spend at most the"
-    " sum of their epsilons, and of their deltas"
-)
 AGAIN = frozenset(
     {"again", "rows", "weights", "weight_bound", "public", "delimiter", "time_limit", "jobs", "out", "overwrite"}
 )
@@ -217,27 +213,10 @@ class ReleaseRequest(Request):
         "error",
         "What an unreadable value counts as: an error, or a missing value if its column may have those.",
     )
-    ledger: Path | None = option(
-        None,
-        "File of what each table has spent; a release that would exceed the table's limit is refused.",
-        names="output",
-        not_swept=NO_LEDGER,
-    )
-    name: str | None = option(
-        None, "Name of the table in the ledger.", default_text="that of its file, links resolved", not_swept=NO_LEDGER
-    )
-    new_account: bool = option(
-        False,
-        "Confirm that the table is not in the ledger, although its name or its rows resemble one that is.",
-        not_swept=NO_LEDGER,
-    )
-    limit: tuple[float, float] | None = option(
-        None,
-        "Epsilon and delta of all releases of the table together; the first release sets them.",
-        metavar="EPSILON DELTA",
-        least=0,
-        not_swept=NO_LEDGER,
-    )
+    ledger: Path | None = ledger_option("release")
+    name: str | None = account_option()
+    new_account: bool = new_account_option()
+    limit: tuple[float, float] | None = limit_option()
     again: RecordSource | None = option(
         None,
         "Record of a release, to make rows from it again: this costs no privacy and needs no table.",

@@ -44,7 +44,7 @@ from thesis_cli.perturbation.tricks.trick_rows import TRICKS, UnscaledTrickName,
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from thesis_cli.commands.ln_z.entropies import EntropySettings, Row, Rows
+    from thesis_cli.commands.ln_z.entropies import EntropyRows, EntropySettings, Row
     from thesis_cli.models.factor_graph import Model
     from thesis_cli.perturbation.estimate import Estimate
 
@@ -362,7 +362,7 @@ def _integrand(request: RenyiRequest, model: Model) -> Model:
     return weights
 
 
-def _entropies(model: Model, request: RenyiRequest, settings: EntropySettings, progress: Progress) -> Rows:
+def _entropies(model: Model, request: RenyiRequest, settings: EntropySettings, progress: Progress) -> EntropyRows:
     """All methods of the request; for a model too large for its noise, the exact answer or
     bounds."""
     from thesis_cli.commands.ln_z.entropies import Methods, logger, rows

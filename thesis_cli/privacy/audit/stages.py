@@ -124,7 +124,7 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class StageReport:
-    """What the stages of one kind of release prove.
+    """Findings of an audit of the stages of one kind of release.
 
     Attributes
     ----------
@@ -173,6 +173,12 @@ class StageReport:
 
 def stage_audit(case: Case, runs: int, confidence: float, tick: Tick | None = None) -> StageReport:
     """Release both neighbours in turn, and test the claims.
+
+    Parameters
+    ----------
+    case : the neighbours, and how they are released.
+    runs : number of releases.
+    confidence : confidence level of all bounds together.
 
     Raises
     ------
@@ -252,7 +258,13 @@ def release_case(name: str, schema: Schema, budget: Budget, unit: Unit) -> Case:
 
 
 def measure_case(name: str, budget: Budget, unit: Unit) -> Case:
-    """The worst neighbours of sums of dp-measure, by a search over rows of all types."""
+    """The worst neighbours of sums of dp-measure, by a search over rows of all types.
+
+    Parameters
+    ----------
+    name : kind of release.
+    budget, unit : budget of each measurement, and difference between neighbours.
+    """
     plan = Plan(WIDE, budget, QUERIES, unit=unit)
     rng = np.random.default_rng(0)
     rows, most = _sample(WIDE, rng, COUNT), unit.contribution_bound or 1

@@ -200,7 +200,7 @@ class Tree:
 
 
 def grow(cells: Cells, shares: Floats, most: int) -> Tree:
-    """Tree of at most `most` bins of a column, from the shares of its cells."""
+    """Tree of at most `most` bins of a column, from the shares of its cells, shape (cells,)."""
     starts: list[int] = [0]
     ends: list[int] = [len(shares)]
     cuts: list[tuple[int, int, int, int]] = []

@@ -52,13 +52,23 @@ def column_ranges(schema: Schema) -> dict[str, Range]:
 
 
 def range_of(formula: Formula, node: ast.expr, columns: Mapping[str, Range]) -> Range:
-    """Range of an expression that `Formula.value` takes."""
+    """Range of an expression that `Formula.value` takes.
+
+    Parameters
+    ----------
+    node : the part of `formula` that counts.
+    columns : range of each column.
+    """
     with np.errstate(all="ignore"):
         return _range(formula, node, columns)
 
 
 def bounded_range(formula: Formula, node: ast.expr, columns: Mapping[str, Range]) -> Range:
     """Range of an expression that has public bounds.
+
+    Parameters
+    ----------
+    formula, node, columns : as for `range_of`.
 
     Raises
     ------

@@ -297,6 +297,17 @@ def _histogram(query: Query, sample: WeightedSample) -> Answer:
 def histogram_bins(schema: Schema, name: str | None, x: Floats, count: int, date: str) -> tuple[Floats, list[str]]:
     """Edges and labels of bins; for whole numbers and dates there may be fewer than `count`, all
     equally wide but the last, which ends at the bound.
+
+    Parameters
+    ----------
+    name : column of the schema, whose bounds are the outer edges; None for another expression.
+    x : its values, shape (rows,); their ends are the outer edges of an expression.
+    date : kind of the date that a number stands for; empty for none.
+
+    Returns
+    -------
+    edges : shape (bins + 1,).
+    labels : one a bin.
     """
     column = next((c for c in schema.columns if c.name == name), None)
     shown = partial(text_of_day, kind=date) if date else str

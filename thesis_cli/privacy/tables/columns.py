@@ -35,7 +35,7 @@ MANTISSAS = (100, 200, 1), (100, 250, 2), (100, 200, 5)
 """First and last multiple, and what they are multiples of, for round numbers of three digits."""
 
 
-class Number(Column):
+class NumberColumn(Column):
     """A number between public bounds, with atoms."""
 
     low: float
@@ -90,7 +90,7 @@ class Number(Column):
 
 
 @dataclass(frozen=True)
-class Real(Number):
+class Real(NumberColumn):
     """A number between public bounds; encoded as (value - low) / (high - low), clamped to [0, 1].
 
     With `log`, the logarithms are encoded, which keeps both ends of a wide range, such as incomes,
@@ -176,7 +176,7 @@ class Real(Number):
 
 
 @dataclass(frozen=True)
-class Integer(Number):
+class Integer(NumberColumn):
     """A whole number between public bounds of at most 10**15: encoded as `Real`, decoded to the
     nearest one; `atoms` as for `Real`.
     """

@@ -56,12 +56,12 @@ Columns = Mapping[str, Value]
 
 
 def read_columns(columns: Iterable[Column], decoded: Mapping[str, Values]) -> dict[str, Value]:
-    """Columns for `Formula.value` from those that `Schema.decode` returns."""
+    """Columns for `Formula.value` from those that `Schema.decode` returns, arrays of shape (rows,)."""
     return {column.name: column_value(column, decoded[column.name]) for column in columns}
 
 
 def column_value(column: Column, values: Values) -> Value:
-    """Values of a decoded column."""
+    """Values of a decoded column, shape (rows,), as expressions see them."""
     return column.value_of(column.numbers(values))
 
 
@@ -305,7 +305,7 @@ def _finite(numbers: Floats) -> Value:
 
 
 def all_of(truths: Iterable[Floats]) -> Floats:
-    """Kleene's `and`: false if any truth is false, otherwise missing if any is missing."""
+    """Kleene's `and` of truths of shape (rows,): false if any is false, otherwise missing if any is."""
     return reduce(lambda a, b: np.where((a == 0) | (b == 0), 0.0, a * b), truths)
 
 
