@@ -368,7 +368,7 @@ def _narrowed(
         return math.log((spent[0] if isinstance(spent, tuple) else spent) / allowed)
 
     try:
-        about = brentq(excess, *map(math.log, bounds), xtol=NARROW / 10)
+        about = brentq(excess, math.log(bounds[0]), math.log(bounds[1]), xtol=NARROW / 10)
         low, high = about - NARROW, about + NARROW
         return (math.exp(low), math.exp(high)) if excess(low) > 0 >= excess(high) else bounds
     except (opendp().OpenDPException, ValueError):  # the map overflows
