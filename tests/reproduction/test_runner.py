@@ -148,26 +148,15 @@ def test_every_task_has_its_own_random_numbers(checkout):
     assert len(set(values)) == len(values) == 12
 
 
-def test_a_worker_that_is_killed_costs_nothing(checkout):
+@pytest.mark.parametrize("engine", [LocalEngine(2), DaskEngine(jobs=2)], ids=["local", "dask"])
+def test_a_worker_that_is_killed_costs_nothing(checkout, engine):
     run(checkout, "paper")
     undisturbed = result(checkout, "paper")
     for file in checkout.store.rglob("*.csv"):
         file.unlink()
     (checkout.experiments / "kill-3").touch()
     (checkout.experiments / "kill-6").touch()
-    outcome = run(checkout, "paper", jobs=2)
-    assert outcome.errors == []
-    assert not list(checkout.experiments.glob("kill-*"))
-    assert result(checkout, "paper") == undisturbed
-
-
-def test_workers_of_dask_give_the_same_bytes_though_one_is_killed(checkout):
-    run(checkout, "paper")
-    undisturbed = result(checkout, "paper")
-    for file in checkout.store.rglob("*.csv"):
-        file.unlink()
-    (checkout.experiments / "kill-3").touch()
-    outcome = run(checkout, "paper", engine=DaskEngine(jobs=2))
+    outcome = run(checkout, "paper", engine=engine)
     assert outcome.errors == []
     assert not list(checkout.experiments.glob("kill-*"))
     assert result(checkout, "paper") == undisturbed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.errors import InputError
@@ -16,8 +17,8 @@ from thesis_cli.reproduction.tasks import Task, TaskFile, Work
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-AHEAD = 8
-"""Tasks for each worker that the scheduler holds at once, so that its memory does not grow with their number."""
+AHEAD = 2000
+"""Tasks that the scheduler holds at once, so that its memory does not grow with their number."""
 PATIENCE = 30
 """Seconds within which a scheduler must answer."""
 
@@ -48,25 +49,24 @@ class DaskEngine:
 
         Raises
         ------
-        InputError : no scheduler answers, or a worker has several threads.
+        InputError : no scheduler or no worker answers, or a worker has several threads.
         """
         from distributed import KilledWorker, as_completed
 
         errors: dict[int, str] = {}
         with self._client() as client:
+            _check_workers(client)
             waiting = zip(missing, tasks.some(missing), strict=True)
             places: dict[Future, int] = {}
             finished = as_completed()
 
-            def submit() -> None:
-                for place, task in waiting:
+            def submit(count: int) -> None:
+                for place, task in islice(waiting, count):
                     future = client.submit(_attempt, tasks.work, task, pure=False)
                     places[future] = place
                     finished.add(future)
-                    return
 
-            for _ in range(AHEAD * self._workers(client)):
-                submit()
+            submit(AHEAD)
             for future in finished:
                 place = places.pop(future)
                 error = future.exception() or future.result()
@@ -75,7 +75,7 @@ class DaskEngine:
                 if error is not None:
                     errors[place] = str(error)
                 progress(1)
-                submit()
+                submit(1)
         return errors
 
     @contextmanager
@@ -95,13 +95,20 @@ class DaskEngine:
         with client:
             yield client
 
-    def _workers(self, client: Client) -> int:
-        """Number of workers; waits for the first."""
+
+def _check_workers(client: Client) -> None:
+    """Wait for the first worker.
+
+    Raises
+    ------
+    InputError : none comes, or one has several threads.
+    """
+    try:
         client.wait_for_workers(1, timeout=PATIENCE)
-        threads = client.nthreads().values()
-        if max(threads) > 1:
-            raise InputError("a dask worker has several threads", "start workers with --nthreads 1")
-        return len(threads)
+    except TimeoutError:
+        raise InputError("the dask scheduler has no worker", "start one: dask worker ADDRESS --nthreads 1") from None
+    if max(client.nthreads().values()) > 1:
+        raise InputError("a dask worker has several threads", "start workers with --nthreads 1")
 
 
 def _attempt(work: Work, task: Task) -> str | None:

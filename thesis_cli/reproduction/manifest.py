@@ -7,9 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import to_json
 from thesis_cli.reproduction.publication import DIGEST, digest
 from thesis_cli.reproduction.registry import Checkout
+from thesis_cli.reproduction.report.files import read_files
 
 NAME = "MANIFEST.json"
 FIGURES = ".png", ".pdf"
@@ -25,10 +27,9 @@ def manifest(checkout: Checkout, preset: str = "paper") -> str:
     environments: dict[str, Any] = {}
     files: dict[str, Any] = {}
     for name in checkout.files():
-        path = folder / f"{name}.json"
-        if not path.is_file():
+        record = read_files(folder, name).record
+        if not record:
             continue
-        record = json.loads(path.read_text(encoding="utf-8"))
         environment = {"python": record.get("python"), **(record.get("versions") or {})}
         key = digest(json.dumps(environment, sort_keys=True).encode())[:12]
         environments[key] = environment
@@ -41,7 +42,7 @@ def manifest(checkout: Checkout, preset: str = "paper") -> str:
             "processor": (record.get("machine") or {}).get("cpu"),
             DIGEST: record.get(DIGEST),
         }
-        for figure in (path.with_suffix(suffix) for suffix in FIGURES):
+        for figure in (folder / f"{name}{suffix}" for suffix in FIGURES):
             if figure.is_file():
                 command = f"thesis-cli plot {name}" + f" --preset {preset}" * (preset != "paper")
                 files[figure.name] = {"command": command, DIGEST: _digest(figure)}
@@ -49,19 +50,24 @@ def manifest(checkout: Checkout, preset: str = "paper") -> str:
 
 
 def changed(folder: Path) -> dict[str, str]:
-    """What is wrong with the files of a folder that its manifest names: their names, and why.
+    """Files of a folder that its manifest describes otherwise, each with the reason; none without a manifest.
 
     Raises
     ------
-    FileNotFoundError : there is no manifest.
+    InputError : the manifest is damaged.
     """
-    known = json.loads((folder / NAME).read_text(encoding="utf-8"))["files"]
+    try:
+        known = json.loads((folder / NAME).read_text(encoding="utf-8"))["files"]
+        digests = {name: about[DIGEST] for name, about in known.items()}
+    except FileNotFoundError:
+        return {}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InputError("is no manifest", "thesis-cli report writes it again", source=folder / NAME) from None
     found = {}
-    for name, about in known.items():
-        path = folder / name
-        if not path.is_file():
+    for name, known_digest in digests.items():
+        if not (folder / name).is_file():
             found[name] = "it is missing"
-        elif about[DIGEST] not in (None, _digest(path)):
+        elif known_digest not in (None, _digest(folder / name)):
             found[name] = f"it is not the file that {NAME} describes"
     return found
 

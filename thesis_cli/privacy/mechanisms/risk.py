@@ -41,5 +41,5 @@ def risk_line(epsilon: float, delta: float, rho: float | None) -> tuple[str, str
     epsilon, delta, rho : as for `best_guess`.
     """
     share = math.ceil(best_guess(epsilon, delta, rho) * 1000 - 1e-9) / 10
-    words = "which of two tables of the promise was released is guessed right no more often than"
+    words = "which of two neighbouring tables was released is guessed right no more often than"
     return "attack risk", f"{words} {share:g} % (50 % is a coin)"

@@ -70,7 +70,7 @@ class Column(ABC):
     content : description of a value, for errors.
     steps : number of values to a unit of the line: 1 if they are whole; 0 if values are levels, or
         any numbers between the bounds.
-    todo : lines of a schema's template that such a column must have, as comments.
+    blanks : comments of a schema's template, one for each line that its author must fill in.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Column(ABC):
     kind: ClassVar[str]
     content: ClassVar[str]
     steps: ClassVar[int] = 0
-    todo: ClassVar[str] = ""
+    blanks: ClassVar[str] = ""
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # of the subclass
 
     def __post_init__(self) -> None:

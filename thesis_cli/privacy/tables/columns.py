@@ -41,7 +41,9 @@ class NumberColumn(Column):
     low: float
     high: float
 
-    todo = "# TODO low = \n# TODO high = \n# atoms = [0]  # values that many rows share, such as 0, 99 or a top code\n"
+    blanks = (
+        "# TODO low = \n# TODO high = \n# atoms = [0]  # values that many rows share, such as 0, 99 or a top code\n"
+    )
 
     @property
     def line(self) -> tuple[float, float]:

@@ -43,7 +43,7 @@ class Date(Column):
     kind: ClassVar[DateKind] = "date"
     content: ClassVar[str] = "a date such as 2020-01-31"
     steps: ClassVar[int] = 1
-    todo: ClassVar[str] = '# TODO low = "..."  # as in "2020-01-31"\n# TODO high = "..."\n'
+    blanks: ClassVar[str] = '# TODO low = "..."  # as in "2020-01-31"\n# TODO high = "..."\n'
     unit: ClassVar[str] = "D"
 
     def __post_init__(self) -> None:

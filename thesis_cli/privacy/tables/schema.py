@@ -286,7 +286,7 @@ def template(columns: Mapping[str, str]) -> str:
         "# TODO low = , high =  # of a real or an integer, on lines of their own\n"
     )
     for name, storage in columns.items():
-        type_lines = f'type = "{storage}"\n{KINDS[storage].todo}' if storage in KINDS else open_type
+        type_lines = f'type = "{storage}"\n{KINDS[storage].blanks}' if storage in KINDS else open_type
         blocks.append(f"[columns.{_key(name)}]\n{type_lines}# missing = true\n")
     return "\n".join(blocks)
 

@@ -89,7 +89,7 @@ def encoded_blocks(
     ----------
     chunk : largest number of rows of a part.
     unknown : treatment of values that cannot be read, as for `Schema.encode`.
-    beside : columns that the schema lacks, and whose values are wanted.
+    beside : further columns to return, which need not be in the schema.
     """
     try:
         schema.check_names(table.columns)

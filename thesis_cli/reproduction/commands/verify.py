@@ -128,7 +128,7 @@ def verify(request: VerifyRequest, progress: Progress) -> VerifyResult:
 
     checkout = find_checkout()
     folder = checkout.results(request.preset)
-    changed = {} if request.ids or not (folder / manifest.NAME).is_file() else manifest.changed(folder)
+    changed = {} if request.ids else manifest.changed(folder)
     tasks: list[tuple[Experiment, Path, int]] = []
     tables = 0
     for name, path in checkout.select(list(request.ids or ())).items():
