@@ -112,6 +112,8 @@ pictures: install
 	rm -f results/runs/release.csv results/runs/release.json
 	$(BIN)/thesis-cli dp-release data/tables/people.csv --schema data/tables/people.toml --epsilon 1 --delta 1e-6 --out results/runs/release.csv --figure results/runs/release.png
 	cp results/runs/bounds.png results/runs/release.png docs/
+	chromium --headless --no-sandbox --hide-scrollbars --window-size=1000,883 --screenshot=docs/report.png \
+	  file://$(CURDIR)/results/report.html
 
 # What a search without a network tries first, counted in a corpus; and what makes a program that fits probable.
 prior: install

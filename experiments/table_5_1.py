@@ -70,11 +70,6 @@ CELLS = [(search, cell) for search in SOURCE for cell in TABLE_5_1[search]]
 RATIOS = [(fast, slow, slow.prior / fast.prior) for fast, slow in zip(TABLE_5_1[DFS], TABLE_5_1[ADD], strict=True)]
 
 
-def not_repeatable(row):
-    """A timeout ended the search: only `smt` has one."""
-    return NOT_REPEATABLE if row["stopped"] == "timeout" else None
-
-
 # fmt: off
 CLAIMS = [
     *(
@@ -91,7 +86,7 @@ CLAIMS = [
         "the decoder makes Beam more than 3.4 times as fast at T = 3 (log10 of the speedup until 20% of the tasks "
         "are solved)", printed="> 3.4 x", not_comparable=DECODER),
     *(
-        Claim(f"{search}, faster", "Thesis 5.5.1: 'shows the per-task timeout required'",
+        Claim(f"{search}, faster", "Thesis 5.5.1, Table 5.1, row Speedup",
             "comparison", ">", 0.0, measured(gains.mean_gain, search),
             f"the network makes {name} faster at T = 3 (mean over tasks of the log10 of the speedup)",
             not_comparable=DECODER if search == "beam" else PEERS * (search in STAND_INS))
@@ -176,7 +171,8 @@ EXPERIMENT = Experiment(
     run=run,
     plot=plot,
     tolerances={"seconds": NOT_REPEATABLE, "call": NOT_REPEATABLE},
-    rows=not_repeatable,
+    # What z3 proposes depends on what its process solved before; it alone has a timeout.
+    rows=lambda row: NOT_REPEATABLE if row["search"] == "smt" else None,
     claims=CLAIMS,
     caption=CAPTION,
 )

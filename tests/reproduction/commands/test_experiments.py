@@ -1,9 +1,11 @@
 import json
+import subprocess
 
 import pytest
 
 from tests.conftest import ROOT
 from tests.reproduction.test_runner import SOURCE
+from thesis_cli.base.provenance import git_state
 from thesis_cli.reproduction import registry
 from thesis_cli.reproduction.claims import NOT_RUN, judge, write_csv
 from thesis_cli.reproduction.registry import Checkout
@@ -208,3 +210,31 @@ def test_all_figures_that_have_a_result(cli, toy):
     cli("reproduce", "--jobs", 1)
     result = cli("plot", "--preset", "quick")
     assert (result.status, result.out.split()[::2]) == (0, ["results/quick/toy.pdf", "results/quick/toy.png"])
+
+
+def test_results_to_commit_come_from_code_that_others_can_check_out(cli, toy):
+    def git(*arguments):
+        subprocess.run(["git", "-c", "user.name=n", "-c", "user.email=e@x", *arguments], cwd=toy, check=True)
+
+    source = toy / "experiments" / "toy.py"
+    source.write_text(SOURCE.replace('"count": 8, "pause": 0.1', '"count": 2, "pause": 0'))
+    git("init", "-q", "-b", "main")
+    git("add", ".")
+    git("commit", "-q", "-m", "toy")
+    command = ["reproduce", "--preset", "paper", "--jobs", 1]
+    source.write_text(source.read_text() + "\n")
+    git_state.cache_clear()
+    registry.load.cache_clear()
+    dirty = cli(*command)
+    assert (dirty.status, dirty.out) == (2, "")
+    assert "files are not committed; --any-code computes all the same" in dirty.err
+    git("commit", "-q", "-a", "-m", "toy")
+    git_state.cache_clear()
+    git("remote", "add", "origin", str(toy / "elsewhere"))
+    assert "no branch of a remote has" in cli(*command).err
+    git("update-ref", "refs/remotes/origin/main", "HEAD")
+    assert cli(*command).status == 0
+    git("update-ref", "-d", "refs/remotes/origin/main")
+    assert cli(*command).status == 0  # nothing is left to compute
+    assert cli("reproduce", "--preset", "quick", "--jobs", 1).status == 0
+    assert cli(*command, "--seed", 1, "--any-code").status == 0

@@ -153,7 +153,7 @@ class ColumnStage:
 def counts_mean(
     total: Callable[[Rows], Ints], blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None
 ) -> Floats:
-    """Shares of the rows from whole counts of at most 4096 rows at a time."""
+    """Shares of the rows, shape (F,), from whole counts of at most 4096 rows at a time."""
     from thesis_cli.privacy.embedding.kernels import UNIT
 
     return exact_mean(total, blocks, jobs, progress) / UNIT

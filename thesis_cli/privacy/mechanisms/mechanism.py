@@ -329,7 +329,19 @@ def least_scale(
     budget: float | tuple[float, float],
     bounds: tuple[float, float],
 ) -> float:
-    """Least scale whose map stays within the budget."""
+    """Least scale whose map stays within the budget.
+
+    Parameters
+    ----------
+    make : measurement of a scale.
+    sensitivity : distance of neighbours, in the metric of the measurement.
+    budget : largest value that its map may have: epsilon, rho, or (epsilon, delta).
+    bounds : scales between which the least one lies.
+
+    Raises
+    ------
+    InputError : OpenDP finds none.
+    """
     dp = opendp()
     try:
         narrow = _narrowed(make, sensitivity, budget, bounds)
@@ -356,7 +368,7 @@ def _narrowed(
         return math.log((spent[0] if isinstance(spent, tuple) else spent) / allowed)
 
     try:
-        about = brentq(excess, *map(math.log, bounds), xtol=NARROW / 10)
+        about = brentq(excess, math.log(bounds[0]), math.log(bounds[1]), xtol=NARROW / 10)
         low, high = about - NARROW, about + NARROW
         return (math.exp(low), math.exp(high)) if excess(low) > 0 >= excess(high) else bounds
     except (opendp().OpenDPException, ValueError):  # the map overflows
@@ -365,7 +377,14 @@ def _narrowed(
 
 @lru_cache(maxsize=64)
 def measurement(size: int, norm: int, scale: float, exponent: int) -> Measurement:
-    """Measurement that rounds a vector to multiples of 2^exponent and adds noise."""
+    """Measurement that rounds a vector to multiples of 2^exponent and adds noise.
+
+    Parameters
+    ----------
+    size : length F of the vector.
+    norm : 1 for Laplace noise, 2 for Gaussian noise.
+    scale : scale of the noise on each coordinate.
+    """
     dp = opendp()
     domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=size)
     metric, make = (dp.l1_distance, dp.m.make_laplace) if norm == 1 else (dp.l2_distance, dp.m.make_gaussian)
