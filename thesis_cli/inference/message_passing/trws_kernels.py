@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from thesis_cli.inference.message_passing.belief_kernels import ALL, hear, resca
 if TYPE_CHECKING:
     from thesis_cli.inference.message_passing.message_arrays import Bounded, Messages, StoppingRule
 
-FRUITLESS = 20
+FRUITLESS: Any = np.int64(20)
 """Number of consecutive forests without a noticeable gain after which an ascent may end."""
 
 
@@ -268,7 +268,7 @@ def trws(m: Messages, constant: float, given: int, unary: Floats, limits: Stoppi
                 break
             if iteration % patience == 0 or iteration == max_iterations:
                 root, room = iteration % given, bound - constant
-                best = constant + ascend(m, given, unary[row], root, room, progress, np.int64(FRUITLESS), states[row])
+                best = constant + ascend(m, given, unary[row], root, room, progress, FRUITLESS, states[row])
                 gap = bound - best
                 if gap <= slack or earlier - bound <= max(slack, progress * gap if gap < np.inf else 0.0):
                     break

@@ -24,9 +24,9 @@ are changed until they have the tables of all pairs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -231,19 +231,18 @@ class CopulaStages:
         return ColumnStage(self.cells, share, shrinks=self.shrinks and self.favour == "relations")
 
     def _marginals(self, vector: Floats) -> Marginals:
-        return self._known(np.asarray(vector, np.float64).tobytes())
+        """Kept for the last noisy vector, since every later stage and the rows ask for it."""
+        key = vector.tobytes()
+        if key not in self._known:
+            shares = self._columns.estimate(vector, self.noise(self._columns))
+            trees = tuple(grow(column, own, self._bins) for column, own in zip(self.cells, shares, strict=True))
+            self._known.clear()
+            self._known[key] = Marginals(shares, trees, tuple(features(tree, self._cuts, DECAY) for tree in trees))
+        return self._known[key]
 
     @cached_property
-    def _known(self) -> Callable[[bytes], Marginals]:
-        """`Marginals` of a noisy vector, kept since every later stage and the rows ask for them."""
-
-        @lru_cache(maxsize=1)
-        def marginals(vector: bytes) -> Marginals:
-            shares = self._columns.estimate(np.frombuffer(vector), self.noise(self._columns))
-            trees = tuple(grow(column, own, self._bins) for column, own in zip(self.cells, shares, strict=True))
-            return Marginals(shares, trees, tuple(features(tree, self._cuts, DECAY) for tree in trees))
-
-        return marginals
+    def _known(self) -> dict[bytes, Marginals]:
+        return {}
 
     def _pairs(self, columns: Marginals) -> PairStage:
         trees, share = columns.trees, SHARES[self.favour][1] * self._left
