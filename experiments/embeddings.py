@@ -203,8 +203,8 @@ CLAIMS = [
         _most("Proposition 14", epsilon=LOOSE),
         f"Algorithm 3 is {PRIVATE} for every epsilon > 0, such as 10 ({SIDES})",
         finding="4.2.1, Gaussian mechanism at epsilon of 1 and above", tag="substantive", weight=9,
-        headline="Algorithm 3 adds too little noise for its promise at epsilon = 10, since the formula of section "
-        "4.2.1 is proven for epsilon below 1 only; at the epsilons of the thesis's own runs the promise holds."),
+        headline="Algorithm 3 adds too little noise for its privacy at epsilon = 10, since the formula of section "
+        "4.2.1 is proven for epsilon below 1 only; at the epsilons of the thesis's own runs it is private."),
     Claim("norm of printed features", "beside Thesis 4.5: the published code", "comparison", ">", 1.0,
         _most("printed features"),
         f"the {PRINTED:,} Fourier features sqrt(2/J) cos(w . x + b) of the published code do not have the norm of at "

@@ -145,9 +145,9 @@ def _set(fields: Mapping[str, OptionField], values: Mapping[str, Any]) -> dict[s
     for field in fields.values():
         value = values[field.name]
         former = values[field.about.alias] if field.about.alias else None
-        if None not in (value, former):
-            raise InputError(f"{field.shell_name} is given twice", f"--{field.about.alias} is another name of it")
-        value = former if value is None else value
+        if None not in (value, former) and not field.flag:
+            raise InputError(f"{field.shell_name} is given twice", f"{_shell(field.about.alias)} is another name of it")
+        value = value if former is None else former
         if value is None or (isinstance(value, list | tuple) and not value):
             if field.required:
                 raise InputError(f"{field.shell_name} is missing", "see --help")
@@ -193,8 +193,12 @@ def _heading(field: OptionField) -> str | None:
 
 def _hidden(alias: str, field: OptionField) -> inspect.Parameter:
     """Another name of an option, which no help shows."""
-    info = typer.Option(f"--{alias.replace('_', '-')}", hidden=True)
-    return inspect.Parameter(alias, _KEYWORD, default=None, annotation=Annotated[str | None, info])
+    info, kind = typer.Option(_shell(alias), hidden=True), bool if field.flag else str
+    return inspect.Parameter(alias, _KEYWORD, default=None, annotation=Annotated[kind | None, info])
+
+
+def _shell(alias: str) -> str:
+    return f"--{alias.replace('_', '-')}"
 
 
 def _help(field: OptionField) -> str:

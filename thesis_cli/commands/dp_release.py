@@ -182,11 +182,12 @@ class ReleaseRequest(Request):
         objects=True,
         methods=heeding_methods("public"),
     )
-    public_is_public: bool = option(
+    confirm_public: bool = option(
         False,
         "Confirm that all rows of --public are public, although more of them are in the private table than chance "
         "explains.",
-        methods=heeding_methods("public_is_public"),
+        methods=heeding_methods("confirm_public"),
+        alias="public_is_public",
     )
     rows: int | None = option(
         None,
@@ -286,8 +287,8 @@ class ReleaseRequest(Request):
             raise InputError("--contribution-bound is given without --person", remedy)
         if self.public is not None and self.size is not None:
             raise InputError("--size does not go with --public", "the public rows have a size already")
-        if self.public_is_public and self.public is None:
-            raise InputError("--public-is-public is given without --public", "leave it out")
+        if self.confirm_public and self.public is None:
+            raise InputError("--confirm-public is given without --public", "leave it out")
         if self.ledger is None:
             for name in ("limit", "name", "new_account"):
                 if getattr(self, name) not in (None, False):
@@ -429,7 +430,7 @@ def _measured(request: ReleaseRequest, plan: ReleasePlan, spending: Spending, pr
     if not (count or plan.unit.secret):
         raise InputError("the table has no rows", "give a table of one row or more", source=table.source)
     check_delta(plan.budget.delta, None if plan.unit.secret else count, request.accept_delta)
-    check_public(request.public, request.table, plan, table, request.unknown, request.public_is_public)
+    check_public(request.public, request.table, plan, table, request.unknown, request.confirm_public)
 
     def spend(budget: Budget, rho: float | None) -> None:
         if not plan.unit.secret:
@@ -490,7 +491,7 @@ def _preview(request: ReleaseRequest, plan: ReleasePlan, spending: Spending) -> 
     def checks(count: int, readable: bool) -> Iterator[Callable[[], None]]:
         public, source, out = request.public, request.table, request.out
         if readable:
-            yield lambda: check_public(public, source, plan, table, request.unknown, request.public_is_public)
+            yield lambda: check_public(public, source, plan, table, request.unknown, request.confirm_public)
         if count:
             yield lambda: check_delta(plan.budget.delta, count, request.accept_delta)
         if out is not None:

@@ -77,12 +77,13 @@ class MakeCorpusRequest(Request):
         most=100,
         default_text="2, or 1 for one example",
     )
-    max_empty: int | None = option(
+    max_empty_outputs: int | None = option(
         None,
         "Largest number of a program's examples that have an empty list as output.",
         least=0,
         most=100,
         default_text="all",
+        alias="max_empty",
     )
     balance: tuple[str, ...] | None = option(
         None,
@@ -233,7 +234,7 @@ def run(request: MakeCorpusRequest, progress: Progress) -> MakeCorpusResult:
         exhaustive=request.exhaustive,
         examples=request.examples,
         distinct=request.distinct_outputs,
-        empty=request.max_empty,
+        empty=request.max_empty_outputs,
         balance=features,
         signatures=signatures,
         semantics=semantics,
@@ -360,7 +361,7 @@ COMMAND = Command(
     examples=(
         "make-corpus --length 3 --count 5000 --test 500 --seed 1",
         "make-corpus --length 4 --all-lengths --count 2000 --test 100 --seed 1 --out results/runs/lengths.corpus",
-        "make-corpus --length 4 --count 5000 --balance output-type,function --max-empty 1 --seed 1",
+        "make-corpus --length 4 --count 5000 --balance output-type,function --max-empty-outputs 1 --seed 1",
         'make-corpus --length 2 --count 100 --inputs "[int],[int]" --seed 1',
     ),
     suffix=".corpus",

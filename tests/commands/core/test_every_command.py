@@ -83,16 +83,18 @@ def test_each_option_alone_is_the_same_in_the_shell_and_in_python(name, cli, ask
         words = {f: words_of(command.fields[f], v) for f, v in values.items()}
         options = [w for f, ws in words.items() if not command.fields[f].about.positional for w in ws]
         places = [w for f, ws in words.items() if command.fields[f].about.positional for w in ws]
-        asked.clear()
-        result = cli(name, *options, "--", *places)
         expected = attempt(command, values)
-        if isinstance(expected, str):
-            assert result.err == f"error: {expected}\n", field.name
-        elif asked:
-            different = [k for k, v in vars(expected).items() if getattr(asked[0], k) != v and k != "out"]
-            assert different == [], field.name
-        else:  # refused for the file that it would write
-            assert result.status == 2, result.err
+        aliases = [f"--{field.about.alias.replace('_', '-')}"] * bool(field.about.alias)
+        for spelling in (field.shell_name, *aliases):
+            asked.clear()
+            result = cli(name, *(spelling if w == field.shell_name else w for w in options), "--", *places)
+            if isinstance(expected, str):
+                assert result.err == f"error: {expected}\n", spelling
+            elif asked:
+                different = [k for k, v in vars(expected).items() if getattr(asked[0], k) != v and k != "out"]
+                assert different == [], spelling
+            else:  # refused for the file that it would write
+                assert result.status == 2, result.err
 
 
 FUNCTIONS = {entry.function: command_named(name) for name, entry in entries().items()} | own_functions()

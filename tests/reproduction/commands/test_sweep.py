@@ -137,7 +137,7 @@ def test_the_bytes_do_not_depend_on_the_processes_nor_on_who_runs_them(cli, here
         if name == "none":
             assert not (here / "none.csv").exists()
             for k in (1, 0):
-                assert cli("run-task", "none/tasks.json", k, "--of", 2, "--cores", 1 + k).status == 0
+                assert cli("run-task", "none/tasks.json", k, "--array-size", 2, "--cores", 1 + k).status == 0
             assert cli("collect", "none").status == 0
         tables[name] = (here / f"{name}.csv").read_bytes()
         assert rows(here / f"{name}.csv")[4]["seed"] == "1"
@@ -443,7 +443,7 @@ def test_tasks_one_by_one(cli, here):
         "task_file": f"{here}/results/runs/s/tasks.json",
     }  # fmt: skip
     for k in range(3):
-        assert cli("run-task", file, k, "--of", 3).status == 0
+        assert cli("run-task", file, k, "--array-size", 3).status == 0
     assert cli("run-task", file, 8, "--of", 9).status == 0  # a job that has nothing to do
     assert cli("collect", "s.toml").status == 0
     by_hand = (here / "results/runs/s.csv").read_bytes()
@@ -470,11 +470,11 @@ def test_a_task_that_fails_by_itself(cli, here):
         ([8], "results/runs/s/tasks.json: no task 8; places go from 0 to 7"),
         ([0, 9], "results/runs/s/tasks.json: no task 9; places go from 0 to 7"),
         (["--", -1], "INDEX is -1;"),
-        ([3, "--of", 3], "results/runs/s/tasks.json: no task 3; places go from 0 to 2"),
+        ([3, "--array-size", 3], "results/runs/s/tasks.json: no task 3; places go from 0 to 2"),
         ([-1], "No such option: -1; see thesis-cli run-task --help"),
         (["x"], "INDEX is x;"),
         ([], "INDEX is missing;"),
-        ([0, "--of", 0], "--of is 0;"),
+        ([0, "--array-size", 0], "--array-size is 0;"),
     ],
 )
 def test_bad_places(cli, here, arguments, message):

@@ -182,7 +182,7 @@ def check_public(public: object, source: object, plan: ReleasePlan, table: Table
         raise InputError("--public has the very rows of the private table", "public rows are published as they are")
     if not found.likely and not sure:
         shared = f"{found.shared:,} of the {found.public:,} rows of --public are rows of the private table"
-        remedy = "public rows are published as they are; --public-is-public confirms that all of them are public"
+        remedy = "public rows are published as they are; --confirm-public confirms that all of them are public"
         raise InputError(f"{shared}, more than chance makes likely", remedy)
 
 

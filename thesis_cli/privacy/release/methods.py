@@ -113,7 +113,7 @@ METHODS: dict[str, DPMethod] = {
         basis="points drawn uniformly over the schema",
         options=(
             *(*BUDGET, *UNITS, "noise", "size", "rows", "weights"),
-            *("weight_bound", "public", "public_is_public"),
+            *("weight_bound", "public", "confirm_public"),
         ),
         noises=("gaussian", "laplace"),
         weights=("uniform", "simplex", "l1", "raw"),

@@ -76,8 +76,11 @@ class RunTaskRequest(Request):
 
     file: Path = argument("tasks.json of a sweep, or the task file of an experiment.")
     index: tuple[int, ...] = argument("Places of tasks in the file; the first is 0.", least=0, metavar="INDEX")
-    of: int | None = option(
-        None, "Number of jobs that share the tasks: run those at INDEX, INDEX + OF, INDEX + 2 OF and so on.", least=1
+    array_size: int | None = option(
+        None,
+        "Number N of jobs that share all tasks: this one runs those at INDEX, INDEX + N, INDEX + 2 N and so on.",
+        least=1,
+        alias="of",
     )
     cores: int = option(1, "Cores that a task may use.", least=1)
 
@@ -220,14 +223,14 @@ def run_task(request: RunTaskRequest, progress: Progress) -> RunTaskResult:
     from thesis_cli.reproduction.engines import run_task as run
     from thesis_cli.reproduction.tasks import head, read_stored, read_tasks
 
-    file, of = request.file, request.of
+    file, jobs = request.file, request.array_size
     if not file.is_file():
         raise InputError("is no file", "give the tasks.json of a sweep", source=file)
     command, total = head(file)
     for index in request.index:
-        if index >= (of or total):
-            raise InputError(f"no task {index}", f"places go from 0 to {(of or total) - 1}", source=file)
-    places = {place for index in request.index for place in range(index, total, of or total)}
+        if index >= (jobs or total):
+            raise InputError(f"no task {index}", f"places go from 0 to {(jobs or total) - 1}", source=file)
+    places = {place for index in request.index for place in range(index, total, jobs or total)}
     work = _work(file, command, request.cores)
     errors = {}
     for place, task in zip(sorted(places), read_tasks(file, work, places, file.absolute().parent), strict=True):
@@ -365,7 +368,8 @@ COMMANDS = {
         RunTaskRequest,
         run_task,
         examples=("sweep data/sweeps/glasses.toml --engine none", "run-task results/runs/glasses/tasks.json 3"),
-        more="In one of 100 jobs that share all tasks:\n  thesis-cli run-task tasks.json $SLURM_ARRAY_TASK_ID --of 100",
+        more="In one of 100 jobs that share all tasks:\n"
+        "  thesis-cli run-task tasks.json $SLURM_ARRAY_TASK_ID --array-size 100",
         json=False,
     ),
 }
