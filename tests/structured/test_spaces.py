@@ -81,6 +81,31 @@ def test_sums_are_those_of_an_enumeration(small, scale):
     np.testing.assert_allclose(small.log_partition(weights), log_z, rtol=1e-12, atol=1e-12)
     expected = np.exp(scores - log_z).T @ features
     np.testing.assert_allclose(small.mean_features(weights), expected, atol=1e-10)
+    together = small.sums(weights)
+    np.testing.assert_allclose(together[0], log_z, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(together[1], expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("features", ["positions", "ranks", "orders"])
+@pytest.mark.parametrize("scale", [1.0, 300.0])
+def test_sums_over_permutations_that_agree_with_what_is_known(features, scale):
+    one = space("permutations", 5, features)
+    rows, weights = everything(one), weights_of(one, 4, scale)
+    known = [[], [(0, 1), (2, 1), (1, 3)], [(4, k) for k in range(4)], [(k, k + 1) for k in range(4)]]
+    before = np.zeros((4, 5), np.int64)
+    for row, pairs in enumerate(known):
+        for first, second in pairs:
+            before[row, second] |= 1 << first
+    before[3] = [0, 1, 3, 7, 15]
+    log_z, mean = one.sums(weights, before)
+    seen, slopes = one.seen(weights, np.tile(np.arange(5), (4, 1)), before)
+    for row, pairs in enumerate(known):
+        agree = rows[[all(row[i] < row[j] for i, j in pairs) for row in rows]]
+        scores = one.scores(agree, weights[row])
+        expected = np.exp(scores - logsumexp(scores)) @ one.features(agree)
+        for value, slope in ((log_z, mean), (seen, slopes)):
+            assert value[row] == pytest.approx(logsumexp(scores), rel=1e-12, abs=1e-12)
+            np.testing.assert_allclose(slope[row], expected, atol=1e-10)
 
 
 def test_the_maximum_is_that_of_an_enumeration(small):

@@ -22,6 +22,9 @@ from thesis_cli.structured.space import Maxima, Space
 LARGEST_PAIRS = 20
 """Labels for which all subsets are summed exactly."""
 
+REACH = 600.0
+"""Sum of absolute weights up to which no potential leaves the range of a double."""
+
 STARTS = 20
 """Random starts of a local search."""
 
@@ -116,6 +119,21 @@ class PairHypercube(Hypercube):
             found[part, : self.elements] = member_sums(masses)
             found[part, self.elements :] = inner_masses(masses)
         return found
+
+    def sums(self, weights: Floats) -> tuple[Floats, Floats]:
+        weights = self.checked(weights)
+        self._check_labels()
+        log_z, mean = np.empty(len(weights)), np.empty((len(weights), self.dimension))
+        far = np.abs(weights).sum(axis=1) > REACH
+        if not far.all():
+            from thesis_cli.structured.sum_kernels import pair_sums
+
+            single, matrices = self._parts(weights)
+            single, matrices = np.ascontiguousarray(single), np.ascontiguousarray(matrices)
+            pair_sums(single, matrices, log_z, mean)
+        if far.any():
+            log_z[far], mean[far] = self.log_partition(weights[far]), self.mean_features(weights[far])
+        return log_z, mean
 
     def maximise(self, weights: Floats) -> Maxima:
         """A best subset: exact up to 20 labels, beyond that the best of a local search."""

@@ -42,14 +42,17 @@ class Problem:
     ----------
     space : space of the structures.
     inputs : x_1 to x_m, shape (m, p).
-    structures : y_1 to y_m, shape (m, width).
+    structures : y_1 to y_m, shape (m, width); one that agrees with what is known, if `before` is given.
     regularisation : lambda of Vembu et al. eq. 1.
+    before : of rankings that are known in part, the items known to come before each, as bits of a
+        number, shape (m, items). The likelihood is then that of all structures that agree.
     """
 
     space: Space
     inputs: Floats
     structures: Ints
     regularisation: float
+    before: Ints | None = None
 
     def __post_init__(self) -> None:
         if self.inputs.ndim != 2 or 0 in self.inputs.shape:
@@ -75,6 +78,14 @@ class Problem:
         """Mean of phi(x_i, y_i), shape (p, dimension)."""
         return np.asarray(self.inputs.T @ self.space.features(self.structures) / len(self.inputs))
 
+    @cached_property
+    def _shared(self) -> tuple[Floats, Ints, Floats]:
+        """The different inputs, which of them each observation has, and its share of the observations."""
+        places: dict[bytes, int] = {}
+        which = np.array([places.setdefault(row.tobytes(), len(places)) for row in self.inputs])
+        firsts = np.unique(which, return_index=True)[1]
+        return self.inputs[firsts], which, np.bincount(which) / len(which)
+
     @property
     def radius(self) -> float:
         """R: an upper bound of |phi(x_i, y)|, which is |x_i| |psi(y)|."""
@@ -89,31 +100,47 @@ class Problem:
         """
         return math.sqrt(math.log(self.space.size()) / self.regularisation), self.radius / self.regularisation
 
+    def subset(self, rows: Ints, regularisation: float) -> Problem:
+        """The problem of some of the observations."""
+        before = None if self.before is None else self.before[rows]
+        return Problem(self.space, self.inputs[rows], self.structures[rows], regularisation, before)
+
     def losses(self, parameters: Floats) -> Floats:
         """-ln p(y_i | x_i) of each observation, nats, shape (m,). Raises ModelTooLarge if ln Z has
         no exact algorithm."""
-        return negative_log_likelihood(self.space, self.inputs @ parameters, self.structures)
+        return negative_log_likelihood(self.space, self.inputs @ parameters, self.structures, self.before)
+
+    def evaluate(self, parameters: Floats) -> tuple[float, Floats]:
+        """F of parameters, nats, and its gradient, shape (p, dimension); sums over structures are
+        computed once for each different input. Raises ModelTooLarge as for `losses`."""
+        inputs, which, shares = self._shared
+        log_z, mean = self.space.sums(inputs @ parameters)
+        value, gradient = float(shares @ log_z), inputs.T @ (shares[:, None] * mean)
+        if self.space.linear and self.before is None:
+            value, gradient = value - float(np.sum(self.observed * parameters)), gradient - self.observed
+        else:
+            seen, slopes = self.space.seen((inputs @ parameters)[which], self.structures, self.before)
+            value, gradient = value - float(seen.mean()), gradient - self.inputs.T @ slopes / len(slopes)
+        penalty = self.regularisation * float(np.sum(parameters**2))
+        return value + penalty, np.asarray(gradient + 2 * self.regularisation * parameters)
 
     def objective(self, parameters: Floats) -> float:
         """F of parameters, nats."""
-        return float(self.losses(parameters).mean() + self.regularisation * np.sum(parameters**2))
+        return self.evaluate(parameters)[0]
 
     def gradient(self, parameters: Floats) -> Floats:
-        """Gradient of F, shape (p, dimension). Raises ModelTooLarge if the expected features have
-        no exact algorithm."""
-        expected = self.space.mean_features(self.inputs @ parameters)
-        found = self.inputs.T @ expected / len(self.inputs) - self.observed + 2 * self.regularisation * parameters
-        return np.asarray(found)
+        """Gradient of F, shape (p, dimension)."""
+        return self.evaluate(parameters)[1]
 
     def excess(self, gradient: Floats) -> float:
         """Upper bound on how far F is above its minimum where it has a gradient, nats."""
         return float(np.sum(gradient**2)) / (4 * self.regularisation)
 
 
-def negative_log_likelihood(space: Space, weights: Floats, structures: Ints) -> Floats:
-    """-ln p(y) of structures, each under weights of its own; shapes (m, dimension), (m, width) -> (m,)."""
-    scores = np.einsum("id,id->i", space.features(structures), weights)
-    return np.asarray(space.log_partition(weights) - scores)
+def negative_log_likelihood(space: Space, weights: Floats, structures: Ints, before: Ints | None = None) -> Floats:
+    """-ln p(y) of structures, each under weights of its own; shapes (m, dimension), (m, width) -> (m,).
+    `before` is that of `Problem`."""
+    return np.asarray(space.sums(weights)[0] - space.seen(weights, structures, before)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +208,8 @@ class _Descent:
 
     def evaluate(self, vector: Floats) -> tuple[float, Floats]:
         parameters = vector.reshape(self.problem.shape)
-        self._found = self.problem.objective(parameters), self.problem.gradient(parameters).ravel()
+        value, gradient = self.problem.evaluate(parameters)
+        self._found = value, gradient.ravel()
         self._latest = vector.copy()
         return self._found
 

@@ -9,7 +9,7 @@ import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -17,7 +17,7 @@ from scipy.optimize import linear_sum_assignment
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.structured.lattice import Lattice, LatticeSpace, Level, Subsets
 from thesis_cli.structured.local_search import best_order
-from thesis_cli.structured.pairs import as_matrices, member_sums, pair_table, subset_sums
+from thesis_cli.structured.pairs import as_matrices, chunks, member_sums, pair_table, subset_sums
 from thesis_cli.structured.space import Maxima
 
 LARGEST_PERMANENT = 22
@@ -25,6 +25,12 @@ LARGEST_PERMANENT = 22
 
 LARGEST_ORDER = 18
 """Items for which sums and maxima over orders are exact."""
+
+LEAST = -550.0
+"""ln of the least sum, of potentials up to 1, that keeps its digits in a double."""
+
+FORBIDDEN = -1e12
+"""Score of an edge on no path that counts."""
 
 
 class Permutations(LatticeSpace):
@@ -57,6 +63,66 @@ class Permutations(LatticeSpace):
         everyone = itertools.permutations(range(self.elements))
         while block := list(itertools.islice(everyone, rows)):
             yield np.array(block, dtype=np.int64)
+
+    def sums(self, weights: Floats, before: Ints | None = None) -> tuple[Floats, Floats]:
+        """ln of the sum over all permutations, or over those that respect what is known of them,
+        for each weight vector, and its gradient; shapes (n,), (n, dimension).
+
+        Parameters
+        ----------
+        weights : shape (n, dimension).
+        before : items that come before each, as bits of a number, shape (n, d); None if any
+            permutation counts.
+        """
+        from thesis_cli.structured.sum_kernels import order_sums
+
+        weights = self.checked(weights)
+        self._lattice()  # refuses what is too large
+        before = np.zeros((len(weights), self.elements), np.int64) if before is None else before
+        log_z, mean = np.empty(len(weights)), np.empty((len(weights), self.dimension))
+        for part in chunks(len(weights), self.elements * int(self._row_of.max() + 1)):
+            scores = self._scored(weights[part])
+            highest = scores.max(axis=1)  # each item is added once
+            found, masses = np.empty(len(scores)), np.empty(scores.shape)
+            factors = np.ascontiguousarray(np.exp(scores - highest[:, None]))
+            order_sums(factors, self._row_of, before[part], found, masses)
+            far = found < LEAST
+            found += highest.sum(axis=1)
+            if far.any():
+                found[far], masses[far] = self._sums_in_logs(scores[far], before[part][far])
+            log_z[part], mean[part] = found, self._gathered(masses)
+        return log_z, mean
+
+    def seen(self, weights: Floats, structures: Ints, before: Ints | None = None) -> tuple[Floats, Floats]:
+        values, slopes = super().seen(weights, structures)
+        if before is not None:
+            partly = ~is_complete(before)
+            values[partly], slopes[partly] = self.sums(weights[partly], before[partly])
+        return values, slopes
+
+    def _sums_in_logs(self, scores: Floats, before: Ints) -> tuple[Floats, Floats]:
+        """What `order_sums` finds, of any scores."""
+        lattice, sets = orders(self.elements), np.arange(2**self.elements)
+        log_z, masses = np.empty(len(scores)), np.zeros_like(scores)
+        for row, known in enumerate(before):
+            edges = scores[row, self._row_of] + np.where(known & ~sets[:, None], FORBIDDEN, 0.0)
+            edges = edges.reshape(1, -1)
+            log_z[row] = lattice.log_partition(edges)[0]
+            np.add.at(masses[row], self._row_of, lattice.mean_labels(edges).reshape(len(sets), -1))
+        return log_z, masses
+
+    @cached_property
+    def _row_of(self) -> Ints:
+        """Row of `_scored` for each set that items follow: its size."""
+        return np.minimum(np.bitwise_count(np.arange(2**self.elements)), self.elements - 1).astype(np.int64)
+
+    @abstractmethod
+    def _scored(self, weights: Floats) -> Floats:
+        """Scores of the items that follow sets, shape (n, rows, d)."""
+
+    @abstractmethod
+    def _gathered(self, masses: Floats) -> Floats:
+        """Features of masses of such items, shape (n, dimension); the adjoint of `_scored`."""
 
     def _decoded(self, sets: Ints) -> Ints:
         """The element that each level of a path adds: positions of items 0, 1, ..."""
@@ -100,6 +166,12 @@ class PositionPermutations(Permutations):
     def _unlabelled(self, masses: Floats) -> Floats:
         return masses
 
+    def _scored(self, weights: Floats) -> Floats:
+        return weights.reshape(-1, self.elements, self.elements).transpose(0, 2, 1)
+
+    def _gathered(self, masses: Floats) -> Floats:
+        return masses.transpose(0, 2, 1).reshape(len(masses), -1)
+
 
 class RankPermutations(Permutations):
     """The features are positions as numbers from 0, the first, to 1, the last: a score for each
@@ -129,6 +201,12 @@ class RankPermutations(Permutations):
 
     def _unlabelled(self, masses: Floats) -> Floats:
         return np.asarray(masses.reshape(-1, self.elements, self.elements) @ self._places)
+
+    def _scored(self, weights: Floats) -> Floats:
+        return np.asarray(weights[:, None, :] * self._places[:, None])
+
+    def _gathered(self, masses: Floats) -> Floats:
+        return np.asarray(self._places @ masses)
 
 
 class OrderPermutations(Permutations):
@@ -174,9 +252,25 @@ class OrderPermutations(Permutations):
             found[:, table[:item, item]] = member_sums(masses[:, :, item])[:, :item]
         return found
 
+    @cached_property
+    def _row_of(self) -> Ints:
+        return np.arange(2**self.elements)
+
+    def _scored(self, weights: Floats) -> Floats:
+        return self._labelled(weights).reshape(len(weights), -1, self.elements)
+
+    def _gathered(self, masses: Floats) -> Floats:
+        return self._unlabelled(masses)
+
     def _decoded(self, sets: Ints) -> Ints:
         """Positions of items from the items at positions."""
         return np.argsort(added(sets), axis=1)
+
+
+def is_complete(before: Ints) -> Bools:
+    """Whether the items known to come before each, as bits, determine the permutation; (n, d) to (n,)."""
+    d = before.shape[1]
+    return np.asarray(np.bitwise_count(before).sum(axis=1) == d * (d - 1) // 2)
 
 
 def added(sets: Ints) -> Ints:

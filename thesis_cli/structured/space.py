@@ -44,6 +44,7 @@ class Space(ABC):
     word : what an element is.
     in_order : whether a row lists elements in an order, and not something of each element.
     diagonal : whether a square table of weights has weights of single elements on its diagonal.
+    linear : whether the log-potential is <phi(y), w>; otherwise `features` has no meaning.
     elements : number of labels, items, vertices or nodes.
     width : length of a row.
     dimension : number of features.
@@ -54,6 +55,7 @@ class Space(ABC):
     word: ClassVar[str] = "element"
     in_order: ClassVar[bool] = False
     diagonal: ClassVar[bool] = False
+    linear: ClassVar[bool] = True
     elements: int
     width: int
     dimension: int
@@ -106,6 +108,24 @@ class Space(ABC):
             features = self.features(block)
             found += np.exp(features @ weights.T - log_z).T @ features
         return found
+
+    def seen(self, weights: Floats, structures: Ints, before: Ints | None = None) -> tuple[Floats, Floats]:
+        """Log-potential of each structure under weights of its own, shape (n,), and its gradient,
+        shape (n, dimension).
+
+        Parameters
+        ----------
+        before : what is known of the structures, for permutations alone; ln of the sum over all that agree
+            stands for the log-potential.
+        """
+        features = self.features(structures)
+        return np.einsum("id,id->i", features, weights), features
+
+    def sums(self, weights: Floats) -> tuple[Floats, Floats]:
+        """ln Z of each weight vector, shape (n,), and its gradient, shape (n, dimension): the same as
+        `log_partition` and `mean_features`, together and quicker for many vectors. Raises
+        ModelTooLarge as for `log_partition`."""
+        return self.log_partition(weights), self.mean_features(weights)
 
     def maximise(self, weights: Floats) -> Maxima:
         """A structure of largest log-potential for each weight vector (MAP). Raises ModelTooLarge

@@ -1,0 +1,110 @@
+"""Compiled sums over subsets of labels and over orders of items, for a batch of weight vectors.
+
+Both work with potentials, not with their logarithms, so that a structure costs two multiplications
+and no exponential. Callers give potentials that cannot overflow and repeat in log space the rows
+whose sum underflows (`hypercube.PairHypercube.sums`, `permutations.Permutations.sums`); the sums in
+log space are the references.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.compiled import kernel
+
+REORDERED = {"reassoc", "contract", "nsz"}
+"""What sums may do so that the processor adds several numbers at once."""
+
+
+@kernel(fastmath=REORDERED)
+def pair_sums(single: Floats, pairs: Floats, log_z: Floats, mean: Floats) -> None:
+    """Sum over all subsets of d labels with weights of labels and of pairs, and its gradient.
+
+    The potentials of subsets whose highest label is k are those without k times exp(w_k) and the
+    exp(w_jk) of their labels j. Sums fold back in the opposite order: the subsets with label k are
+    added to those without, and so are, among the former, those with each label j < k.
+
+    Parameters
+    ----------
+    single : w_k, shape (n, d).
+    pairs : w_jk, symmetric, shape (n, d, d).
+    log_z : written, shape (n,).
+    mean : expected labels, then pairs j < k in the order of `pair_table`; written, shape
+        (n, d (d + 1) / 2).
+    """
+    n, d = single.shape
+    sums, gains = np.empty(1 << d), np.empty(1 << d)
+    for r in range(n):
+        sums[0] = 1.0
+        for k in range(d):
+            gains[0] = np.exp(single[r, k])
+            for j in range(k):
+                factor, half = np.exp(pairs[r, j, k]), 1 << j
+                low, high = gains[:half], gains[half : 2 * half]
+                for s in range(half):
+                    high[s] = low[s] * factor
+            half = 1 << k
+            low, high = sums[:half], sums[half : 2 * half]
+            for s in range(half):
+                high[s] = low[s] * gains[s]
+        for k in range(d - 1, -1, -1):
+            half = 1 << k
+            low, high = sums[:half], sums[half : 2 * half]
+            for s in range(half):
+                low[s] += high[s]
+            for j in range(k - 1, -1, -1):
+                half = 1 << j
+                without, within, total = high[:half], high[half : 2 * half], 0.0
+                for s in range(half):
+                    total += within[s]
+                    without[s] += within[s]
+                mean[r, d + j * (2 * d - j - 1) // 2 + k - j - 1] = total
+            mean[r, k] = high[0]
+        log_z[r] = np.log(sums[0])
+        for c in range(mean.shape[1]):
+            mean[r, c] /= sums[0]
+
+
+@kernel(fastmath=REORDERED)
+def order_sums(factors: Floats, row_of: Ints, before: Ints, log_z: Floats, masses: Floats) -> None:
+    """Sum over the orders of d items that respect which items come before others, and its gradient.
+
+    Positions get items one after the other. Item i after the set S, as bits, has the potential
+    factors[row_of[S], i], and that of an order is the product.
+
+    Parameters
+    ----------
+    factors : shape (n, rows, d).
+    row_of : shape (2^d,).
+    before : items that must come before each, as bits, shape (n, d).
+    log_z : written, -inf if the sum underflows; shape (n,).
+    masses : expected number of uses of each factor; written, shape (n, rows, d).
+    """
+    n, rows, d = factors.shape
+    full = (1 << d) - 1
+    forward, backward = np.empty(full + 1), np.empty(full + 1)
+    for r in range(n):
+        for a in range(rows):
+            for i in range(d):
+                masses[r, a, i] = 0.0
+        forward[0] = 1.0
+        for reached in range(1, full + 1):
+            total = 0.0
+            for i in range(d):
+                if reached >> i & 1 and before[r, i] & ~reached == 0:
+                    at = reached ^ (1 << i)
+                    total += forward[at] * factors[r, row_of[at], i]
+            forward[reached] = total
+        log_z[r] = np.log(forward[full])
+        if forward[full] == 0.0:
+            continue
+        backward[full] = 1.0 / forward[full]
+        for reached in range(full - 1, -1, -1):
+            total, at = 0.0, row_of[reached]
+            for i in range(d):
+                if not reached >> i & 1 and before[r, i] & ~reached == 0:
+                    mass = factors[r, at, i] * backward[reached | (1 << i)]
+                    masses[r, at, i] += forward[reached] * mass
+                    total += mass
+            backward[reached] = total
