@@ -73,6 +73,21 @@ def test_the_posterior_is_that_of_the_perturbations():
     assert found.problems == 200
 
 
+def test_rankings_whose_log_potentials_are_not_linear(tmp_path):
+    path = tmp_path / "m.toml"
+    path.write_text('space = "permutations"\nfeatures = "mallows"\nelements = 3\nweights = [3, 2, 1, 0.7]\n')
+    (exact,) = tc.structured_ln_z(path).estimates
+    shares = np.exp(-0.7 * np.arange(3)).cumsum()
+    assert exact.value == pytest.approx(np.log(shares).sum())
+    average = tc.structured_ln_z(path, method="uniform", samples=1000, seed=1).estimates[0]
+    assert average.value == pytest.approx(exact.value, abs=5 * average.standard_error)
+    for method in ("perturb", "telescoping"):
+        with pytest.raises(InputError, match=f"--method {method} does not go with mallows"):
+            tc.structured_ln_z(path, method=method)
+    with pytest.raises(InputError, match="--method meta does not go with mallows"):
+        tc.structured_sample(path, method="meta")
+
+
 REFUSED = [
     ({"method": "exact", "samples": 5}, "--samples does not go with --method exact; it is for perturb"),
     ({"method": "telescoping", "steps": 5}, "--steps goes with --sampler truncated"),

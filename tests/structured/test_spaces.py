@@ -11,8 +11,9 @@ from scipy.special import logsumexp
 
 from thesis_cli.base.errors import InputError, ModelTooLarge
 from thesis_cli.structured import cycles, local_search, partitions
-from thesis_cli.structured import permutations as orderings
+from thesis_cli.structured import orderings
 from thesis_cli.structured.catalogue import space
+from thesis_cli.structured.orderings import Known
 from thesis_cli.structured.pairs import as_matrices
 from thesis_cli.structured.space import Space
 
@@ -86,26 +87,32 @@ def test_sums_are_those_of_an_enumeration(small, scale):
     np.testing.assert_allclose(together[1], expected, atol=1e-10)
 
 
-@pytest.mark.parametrize("features", ["positions", "ranks", "orders"])
+LEVELS = np.array(
+    [[0, 1, 2, 3, 4], [0, 0, 1, 2, 2], [-1, 0, 1, -1, 0], [1, 1, 1, 0, 1], [-1, -1, -1, -1, -1], [0, -1, 2, 1, -1]]
+)
+"""A whole ranking, ties, a chain with a tie, a top list, nothing, a chain."""
+
+
+def agreeing(rows, levels):
+    """Permutations that agree with the levels of items."""
+    pairs = [(i, j) for i, j in itertools.permutations(range(len(levels)), 2) if 0 <= levels[i] < levels[j]]
+    return rows[[all(row[i] < row[j] for i, j in pairs) for row in rows]]
+
+
+@pytest.mark.parametrize("features", ["positions", "ranks", "orders", "plackett-luce", "mallows"])
 @pytest.mark.parametrize("scale", [1.0, 300.0])
-def test_sums_over_permutations_that_agree_with_what_is_known(features, scale):
-    one = space("permutations", 5, features)
-    rows, weights = everything(one), weights_of(one, 4, scale)
-    known = [[], [(0, 1), (2, 1), (1, 3)], [(4, k) for k in range(4)], [(k, k + 1) for k in range(4)]]
-    before = np.zeros((4, 5), np.int64)
-    for row, pairs in enumerate(known):
-        for first, second in pairs:
-            before[row, second] |= 1 << first
-    before[3] = [0, 1, 3, 7, 15]
-    log_z, mean = one.sums(weights, before)
-    seen, slopes = one.seen(weights, np.tile(np.arange(5), (4, 1)), before)
-    for row, pairs in enumerate(known):
-        agree = rows[[all(row[i] < row[j] for i, j in pairs) for row in rows]]
-        scores = one.scores(agree, weights[row])
-        expected = np.exp(scores - logsumexp(scores)) @ one.features(agree)
-        for value, slope in ((log_z, mean), (seen, slopes)):
-            assert value[row] == pytest.approx(logsumexp(scores), rel=1e-12, abs=1e-12)
-            np.testing.assert_allclose(slope[row], expected, atol=1e-10)
+def test_what_is_known_of_a_ranking_is_the_sum_of_all_that_agree(features, scale):
+    one, known = space("permutations", 5, features), Known(LEVELS)
+    rows, weights = everything(one), weights_of(one, len(LEVELS), scale)
+    whole = np.argsort(np.argsort(LEVELS, axis=1, kind="stable"), axis=1)
+    values, slopes = one.seen(weights, whole, known)
+    for row, levels in enumerate(LEVELS):
+        expected = logsumexp(one.scores(agreeing(rows, levels), weights[row]))
+        assert values[row] == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    for at in range(one.frozen, one.dimension):
+        step = 1e-6 * np.eye(one.dimension)[at]
+        difference = (one.seen(weights + step, whole, known)[0] - one.seen(weights - step, whole, known)[0]) / 2e-6
+        np.testing.assert_allclose(slopes[:, at], difference, atol=1e-6 * scale)
 
 
 def test_the_maximum_is_that_of_an_enumeration(small):
@@ -294,6 +301,35 @@ def test_larger_spaces_have_known_sizes(name, elements, features, expected):
     if elements < 20 or name == "subtrees":
         assert large.log_partition(np.zeros((1, large.dimension)))[0] == pytest.approx(math.log(expected), abs=1e-10)
     large.check(large.sample(3, np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize("features", ["plackett-luce", "mallows"])
+def test_rankings_with_their_own_sums_are_those_of_an_enumeration(features):
+    one = space("permutations", 4, features)
+    rows, weights = everything(one), weights_of(one, 4, 2.0)
+    best, (log_z, slopes) = one.maximise(weights), one.sums(weights)
+    for row, vector in enumerate(weights):
+        scores = one.scores(rows, vector)
+        assert log_z[row] == pytest.approx(logsumexp(scores), abs=1e-12)
+        assert best.values[row] == pytest.approx(scores.max(), abs=1e-12)
+        chances = np.exp(scores - logsumexp(scores))
+        placed = [[chances @ (rows[:, item] == place) for place in range(4)] for item in range(4)]
+        np.testing.assert_allclose(one.chances(vector[None])[0], placed, atol=1e-12)
+        draws = one.draw(vector, 4000, np.random.default_rng(2))
+        assert frequencies_fit(rows, draws, chances)
+    for at in range(one.frozen, one.dimension):
+        step = 1e-6 * np.eye(one.dimension)[at]
+        difference = (one.log_partition(weights + step) - one.log_partition(weights - step)) / 2e-6
+        np.testing.assert_allclose(slopes[:, at], difference, atol=1e-7)
+
+
+@pytest.mark.parametrize("features", ["positions", "ranks", "orders"])
+def test_chances_of_positions_are_those_of_an_enumeration(features):
+    one = space("permutations", 4, features)
+    rows, weights = everything(one), weights_of(one, 2)
+    chances = np.exp(one.features(rows) @ weights.T - one.log_partition(weights))
+    placed = [[chances.T @ (rows[:, item] == place) for place in range(4)] for item in range(4)]
+    np.testing.assert_allclose(one.chances(weights), np.transpose(placed, (2, 0, 1)), atol=1e-12)
 
 
 def test_orders_of_equal_weights_are_mallows_model():

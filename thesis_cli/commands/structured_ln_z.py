@@ -19,6 +19,7 @@ from thesis_cli.commands.inputs.models import label
 from thesis_cli.commands.inputs.structures import (
     NoiseName,
     StructuredSource,
+    check_linear,
     check_rows,
     noise_option,
     open_structured,
@@ -137,6 +138,8 @@ def run(request: StructuredLnZRequest, progress: Progress) -> StructuredLnZResul
     with about(source):
         model = open_structured(request.model)
         estimates, methods = _planned(request, model)
+        for method in {"perturb", "telescoping"}.intersection(methods):
+            check_linear(f"--method {method}", model)
         confidence = request.confidence or (0.75 if methods == ["telescoping"] else 0.95)
         job = _Job(request, model, confidence, seed, progress)
         found = [_METHODS[method](job) for method in methods]

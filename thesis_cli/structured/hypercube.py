@@ -128,9 +128,7 @@ class PairHypercube(Hypercube):
         if not far.all():
             from thesis_cli.structured.sum_kernels import pair_sums
 
-            single, matrices = self._parts(weights)
-            single, matrices = np.ascontiguousarray(single), np.ascontiguousarray(matrices)
-            pair_sums(single, matrices, log_z, mean)
+            pair_sums(np.ascontiguousarray(weights), self.elements, log_z, mean)
         if far.any():
             log_z[far], mean[far] = self.log_partition(weights[far]), self.mean_features(weights[far])
         return log_z, mean

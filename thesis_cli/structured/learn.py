@@ -23,6 +23,7 @@ from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
+from thesis_cli.structured.orderings import Known
 from thesis_cli.structured.space import Space
 
 TOLERANCE = 1e-9
@@ -42,17 +43,17 @@ class Problem:
     ----------
     space : space of the structures.
     inputs : x_1 to x_m, shape (m, p).
-    structures : y_1 to y_m, shape (m, width); one that agrees with what is known, if `before` is given.
+    structures : y_1 to y_m, shape (m, width).
     regularisation : lambda of Vembu et al. eq. 1.
-    before : of rankings that are known in part, the items known to come before each, as bits of a
-        number, shape (m, items). The likelihood is then that of all structures that agree.
+    known : what is known of rankings that are not known whole, of which `structures` then hold one
+        that agrees; the likelihood is that of all that agree.
     """
 
     space: Space
     inputs: Floats
     structures: Ints
     regularisation: float
-    before: Ints | None = None
+    known: Known | None = None
 
     def __post_init__(self) -> None:
         if self.inputs.ndim != 2 or 0 in self.inputs.shape:
@@ -102,13 +103,13 @@ class Problem:
 
     def subset(self, rows: Ints, regularisation: float) -> Problem:
         """The problem of some of the observations."""
-        before = None if self.before is None else self.before[rows]
-        return Problem(self.space, self.inputs[rows], self.structures[rows], regularisation, before)
+        known = None if self.known is None else self.known[rows]
+        return Problem(self.space, self.inputs[rows], self.structures[rows], regularisation, known)
 
     def losses(self, parameters: Floats) -> Floats:
         """-ln p(y_i | x_i) of each observation, nats, shape (m,). Raises ModelTooLarge if ln Z has
         no exact algorithm."""
-        return negative_log_likelihood(self.space, self.inputs @ parameters, self.structures, self.before)
+        return negative_log_likelihood(self.space, self.inputs @ parameters, self.structures, self.known)
 
     def evaluate(self, parameters: Floats) -> tuple[float, Floats]:
         """F of parameters, nats, and its gradient, shape (p, dimension); sums over structures are
@@ -116,13 +117,14 @@ class Problem:
         inputs, which, shares = self._shared
         log_z, mean = self.space.sums(inputs @ parameters)
         value, gradient = float(shares @ log_z), inputs.T @ (shares[:, None] * mean)
-        if self.space.linear and self.before is None:
+        if self.space.linear and self.known is None:
             value, gradient = value - float(np.sum(self.observed * parameters)), gradient - self.observed
         else:
-            seen, slopes = self.space.seen((inputs @ parameters)[which], self.structures, self.before)
+            seen, slopes = self.space.seen((inputs @ parameters)[which], self.structures, self.known)
             value, gradient = value - float(seen.mean()), gradient - self.inputs.T @ slopes / len(slopes)
-        penalty = self.regularisation * float(np.sum(parameters**2))
-        return value + penalty, np.asarray(gradient + 2 * self.regularisation * parameters)
+        moved = np.arange(self.space.dimension) >= self.space.frozen
+        penalty = self.regularisation * float(np.sum(parameters[:, moved] ** 2))
+        return value + penalty, np.asarray((gradient + 2 * self.regularisation * parameters) * moved)
 
     def objective(self, parameters: Floats) -> float:
         """F of parameters, nats."""
@@ -137,10 +139,10 @@ class Problem:
         return float(np.sum(gradient**2)) / (4 * self.regularisation)
 
 
-def negative_log_likelihood(space: Space, weights: Floats, structures: Ints, before: Ints | None = None) -> Floats:
+def negative_log_likelihood(space: Space, weights: Floats, structures: Ints, known: Known | None = None) -> Floats:
     """-ln p(y) of structures, each under weights of its own; shapes (m, dimension), (m, width) -> (m,).
-    `before` is that of `Problem`."""
-    return np.asarray(space.sums(weights)[0] - space.seen(weights, structures, before)[0])
+    `known` is that of `Problem`."""
+    return np.asarray(space.sums(weights)[0] - space.seen(weights, structures, known)[0])
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,16 +9,17 @@ import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
-from thesis_cli.structured.lattice import Lattice, LatticeSpace, Level, Subsets
+from thesis_cli.structured.lattice import Lattice, LatticeSpace
 from thesis_cli.structured.local_search import best_order
+from thesis_cli.structured.orderings import Known, added, assignments, by_size, orders, sums_over_orders
 from thesis_cli.structured.pairs import as_matrices, chunks, member_sums, pair_table, subset_sums
-from thesis_cli.structured.space import Maxima
+from thesis_cli.structured.space import Maxima, Space
 
 LARGEST_PERMANENT = 22
 """Items for which permanents are summed exactly."""
@@ -26,15 +27,9 @@ LARGEST_PERMANENT = 22
 LARGEST_ORDER = 18
 """Items for which sums and maxima over orders are exact."""
 
-LEAST = -550.0
-"""ln of the least sum, of potentials up to 1, that keeps its digits in a double."""
 
-FORBIDDEN = -1e12
-"""Score of an edge on no path that counts."""
-
-
-class Permutations(LatticeSpace):
-    """Permutations whose features are those of a subclass.
+class Permutations(Space):
+    """Permutations whose log-potentials are those of a subclass.
 
     Parameters
     ----------
@@ -64,52 +59,41 @@ class Permutations(LatticeSpace):
         while block := list(itertools.islice(everyone, rows)):
             yield np.array(block, dtype=np.int64)
 
-    def sums(self, weights: Floats, before: Ints | None = None) -> tuple[Floats, Floats]:
-        """ln of the sum over all permutations, or over those that respect what is known of them,
+    def sums(self, weights: Floats, known: Known | None = None) -> tuple[Floats, Floats]:
+        """ln of the sum over all permutations, or over those that agree with what is known of them,
         for each weight vector, and its gradient; shapes (n,), (n, dimension).
 
         Parameters
         ----------
         weights : shape (n, dimension).
-        before : items that come before each, as bits of a number, shape (n, d); None if any
-            permutation counts.
+        known : what is known of each permutation; None if any counts.
         """
-        from thesis_cli.structured.sum_kernels import order_sums
-
         weights = self.checked(weights)
-        self._lattice()  # refuses what is too large
-        before = np.zeros((len(weights), self.elements), np.int64) if before is None else before
+        self.check_exact(self.largest, "items")
         log_z, mean = np.empty(len(weights)), np.empty((len(weights), self.dimension))
         for part in chunks(len(weights), self.elements * int(self._row_of.max() + 1)):
-            scores = self._scored(weights[part])
-            highest = scores.max(axis=1)  # each item is added once
-            found, masses = np.empty(len(scores)), np.empty(scores.shape)
-            factors = np.ascontiguousarray(np.exp(scores - highest[:, None]))
-            order_sums(factors, self._row_of, before[part], found, masses)
-            far = found < LEAST
-            found += highest.sum(axis=1)
-            if far.any():
-                found[far], masses[far] = self._sums_in_logs(scores[far], before[part][far])
-            log_z[part], mean[part] = found, self._gathered(masses)
+            seen = None if known is None else known[part]
+            log_z[part], masses = sums_over_orders(self._scored(weights[part]), self._row_of, seen)
+            mean[part] = self._gathered(masses)
         return log_z, mean
 
-    def seen(self, weights: Floats, structures: Ints, before: Ints | None = None) -> tuple[Floats, Floats]:
+    def seen(self, weights: Floats, structures: Ints, known: Known | None = None) -> tuple[Floats, Floats]:
         values, slopes = super().seen(weights, structures)
-        if before is not None:
-            partly = ~is_complete(before)
-            values[partly], slopes[partly] = self.sums(weights[partly], before[partly])
+        if known is not None and known.partly.any():
+            partly = known.partly
+            values[partly], slopes[partly] = self.sums(weights[partly], known[partly])
         return values, slopes
 
-    def _sums_in_logs(self, scores: Floats, before: Ints) -> tuple[Floats, Floats]:
-        """What `order_sums` finds, of any scores."""
-        lattice, sets = orders(self.elements), np.arange(2**self.elements)
-        log_z, masses = np.empty(len(scores)), np.zeros_like(scores)
-        for row, known in enumerate(before):
-            edges = scores[row, self._row_of] + np.where(known & ~sets[:, None], FORBIDDEN, 0.0)
-            edges = edges.reshape(1, -1)
-            log_z[row] = lattice.log_partition(edges)[0]
-            np.add.at(masses[row], self._row_of, lattice.mean_labels(edges).reshape(len(sets), -1))
-        return log_z, masses
+    def chances(self, weights: Floats) -> Floats:
+        """Probability of each item at each position, shape (n, d, d). Raises ModelTooLarge as for
+        `log_partition`."""
+        weights, d = self.checked(weights), self.elements
+        self.check_exact(self.largest, "items")
+        found = np.zeros((len(weights), d, d))
+        for part in chunks(len(weights), d * int(self._row_of.max() + 1)):
+            masses = sums_over_orders(self._scored(weights[part]), self._row_of)[1]
+            found[part] = (masses if masses.shape[1] == d else by_size(masses)).transpose(0, 2, 1)
+        return found
 
     @cached_property
     def _row_of(self) -> Ints:
@@ -124,12 +108,16 @@ class Permutations(LatticeSpace):
     def _gathered(self, masses: Floats) -> Floats:
         """Features of masses of such items, shape (n, dimension); the adjoint of `_scored`."""
 
+
+class LatticePermutations(Permutations, LatticeSpace):
+    """Permutations whose log-potentials are linear in the weights."""
+
     def _decoded(self, sets: Ints) -> Ints:
         """The element that each level of a path adds: positions of items 0, 1, ..."""
         return added(sets)
 
 
-class PositionPermutations(Permutations):
+class PositionPermutations(LatticePermutations):
     """The features are the d * d indicators that item i is at position p, at i * d + p.
 
     ln Z is the logarithm of a permanent, and the maximum is an assignment.
@@ -173,7 +161,7 @@ class PositionPermutations(Permutations):
         return masses.transpose(0, 2, 1).reshape(len(masses), -1)
 
 
-class RankPermutations(Permutations):
+class RankPermutations(LatticePermutations):
     """The features are positions as numbers from 0, the first, to 1, the last: a score for each
     item. The maximum sorts the scores.
     """
@@ -209,10 +197,12 @@ class RankPermutations(Permutations):
         return np.asarray(self._places @ masses)
 
 
-class OrderPermutations(Permutations):
+class OrderPermutations(LatticePermutations):
     """The features are d(d - 1)/2 indicators that item i comes before item j, i < j, in the order of
     `pair_table`.
     """
+
+    largest = LARGEST_ORDER
 
     def __init__(self, elements: int) -> None:
         super().__init__(elements)
@@ -265,78 +255,3 @@ class OrderPermutations(Permutations):
     def _decoded(self, sets: Ints) -> Ints:
         """Positions of items from the items at positions."""
         return np.argsort(added(sets), axis=1)
-
-
-def is_complete(before: Ints) -> Bools:
-    """Whether the items known to come before each, as bits, determine the permutation; (n, d) to (n,)."""
-    d = before.shape[1]
-    return np.asarray(np.bitwise_count(before).sum(axis=1) == d * (d - 1) // 2)
-
-
-def added(sets: Ints) -> Ints:
-    """The element that each step of a path adds to a set of bits, shape (count, steps)."""
-    steps = sets[:, 1:] ^ sets[:, :-1]
-    return np.asarray(np.log2(np.maximum(steps, 1)).round().astype(np.int64))
-
-
-class _SubsetLattice(Lattice):
-    """One node for each subset; an edge adds one element."""
-
-    def __init__(self, elements: int) -> None:
-        self.elements = elements
-        self.subsets = Subsets(elements)
-        self.nodes, self.levels = 2**elements, elements
-        self.edges = elements * 2 ** (elements - 1)
-        starts = self.subsets.starts
-        self.largest = int(max(size * (starts[size + 1] - starts[size]) for size in range(1, elements + 1)))
-
-    def level(self, number: int) -> Level:
-        size = number + 1
-        numbers = self.subsets.of_size(size)
-        added = self.subsets.members(numbers, size)
-        before = numbers[:, None] ^ (1 << added)
-        return Level(int(self.subsets.starts[size]), self.subsets.rank[before], self._labels(size, before, added))
-
-    def sets(self, nodes: Ints) -> Ints:
-        return np.asarray(self.subsets.numbers[nodes])
-
-    @abstractmethod
-    def _labels(self, size: int, before: Ints, added: Ints) -> Ints:
-        """Labels of the edges into the sets of a size, from the sets `before` by the elements `added`."""
-
-
-class Assignments(_SubsetLattice):
-    """Item 0, 1, ... gets one position after the other; label item * d + position.
-
-    The sum over all paths is the permanent of the matrix of the exponentials of the scores.
-    """
-
-    def __init__(self, elements: int) -> None:
-        super().__init__(elements)
-        self.labels = elements * elements
-
-    def _labels(self, size: int, before: Ints, added: Ints) -> Ints:
-        return (size - 1) * self.elements + added
-
-
-class Orders(_SubsetLattice):
-    """One position after the other gets an item; label S * d + item for the set S before it."""
-
-    def __init__(self, elements: int) -> None:
-        super().__init__(elements)
-        self.labels = elements * self.nodes
-
-    def _labels(self, size: int, before: Ints, added: Ints) -> Ints:
-        return before * self.elements + added
-
-
-@lru_cache(maxsize=8)
-def assignments(elements: int) -> Assignments:
-    """The lattice of assignments of items to positions."""
-    return Assignments(elements)
-
-
-@lru_cache(maxsize=8)
-def orders(elements: int) -> Orders:
-    """The lattice of orders of items."""
-    return Orders(elements)

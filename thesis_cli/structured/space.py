@@ -5,13 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from scipy.special import logsumexp
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.errors import InputError, ModelTooLarge
+
+if TYPE_CHECKING:
+    from thesis_cli.structured.orderings import Known
 
 ENUMERATED = 2**20
 """Most structures that are enumerated for want of a better algorithm."""
@@ -44,7 +47,8 @@ class Space(ABC):
     word : what an element is.
     in_order : whether a row lists elements in an order, and not something of each element.
     diagonal : whether a square table of weights has weights of single elements on its diagonal.
-    linear : whether the log-potential is <phi(y), w>; otherwise `features` has no meaning.
+    linear : whether the log-potential is <phi(y), w>; otherwise there are no `features`.
+    frozen : number of the first weights that no gradient moves; learning takes them from elsewhere.
     elements : number of labels, items, vertices or nodes.
     width : length of a row.
     dimension : number of features.
@@ -56,6 +60,7 @@ class Space(ABC):
     in_order: ClassVar[bool] = False
     diagonal: ClassVar[bool] = False
     linear: ClassVar[bool] = True
+    frozen: int = 0
     elements: int
     width: int
     dimension: int
@@ -109,14 +114,14 @@ class Space(ABC):
             found += np.exp(features @ weights.T - log_z).T @ features
         return found
 
-    def seen(self, weights: Floats, structures: Ints, before: Ints | None = None) -> tuple[Floats, Floats]:
+    def seen(self, weights: Floats, structures: Ints, known: Known | None = None) -> tuple[Floats, Floats]:
         """Log-potential of each structure under weights of its own, shape (n,), and its gradient,
         shape (n, dimension).
 
         Parameters
         ----------
-        before : what is known of the structures, for permutations alone; ln of the sum over all that agree
-            stands for the log-potential.
+        known : what is known of permutations, instead of the structures; then ln of the sum over all
+            that agree stands for the log-potential.
         """
         features = self.features(structures)
         return np.einsum("id,id->i", features, weights), features

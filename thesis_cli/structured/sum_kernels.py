@@ -2,8 +2,8 @@
 
 Both work with potentials, not with their logarithms, so that a structure costs two multiplications
 and no exponential. Callers give potentials that cannot overflow and repeat in log space the rows
-whose sum underflows (`hypercube.PairHypercube.sums`, `permutations.Permutations.sums`); the sums in
-log space are the references.
+whose sum underflows (`hypercube.PairHypercube.sums`, `orderings.sums_over_orders`); the sums in log space are
+the references.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ REORDERED = {"reassoc", "contract", "nsz"}
 
 
 @kernel(fastmath=REORDERED)
-def pair_sums(single: Floats, pairs: Floats, log_z: Floats, mean: Floats) -> None:
+def pair_sums(weights: Floats, labels: int, log_z: Floats, mean: Floats) -> None:
     """Sum over all subsets of d labels with weights of labels and of pairs, and its gradient.
 
     The potentials of subsets whose highest label is k are those without k times exp(w_k) and the
@@ -27,20 +27,19 @@ def pair_sums(single: Floats, pairs: Floats, log_z: Floats, mean: Floats) -> Non
 
     Parameters
     ----------
-    single : w_k, shape (n, d).
-    pairs : w_jk, symmetric, shape (n, d, d).
+    weights : w_k, then w_jk for j < k in the order of `pair_table`, shape (n, d (d + 1) / 2).
+    labels : d.
     log_z : written, shape (n,).
-    mean : expected labels, then pairs j < k in the order of `pair_table`; written, shape
-        (n, d (d + 1) / 2).
+    mean : expected labels and pairs, in the order of the weights; written, same shape.
     """
-    n, d = single.shape
+    n, d = len(weights), labels
     sums, gains = np.empty(1 << d), np.empty(1 << d)
     for r in range(n):
         sums[0] = 1.0
         for k in range(d):
-            gains[0] = np.exp(single[r, k])
+            gains[0] = np.exp(weights[r, k])
             for j in range(k):
-                factor, half = np.exp(pairs[r, j, k]), 1 << j
+                factor, half = np.exp(weights[r, d + j * (2 * d - j - 1) // 2 + k - j - 1]), 1 << j
                 low, high = gains[:half], gains[half : 2 * half]
                 for s in range(half):
                     high[s] = low[s] * factor
