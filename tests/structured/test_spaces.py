@@ -323,6 +323,14 @@ def test_rankings_with_their_own_sums_are_those_of_an_enumeration(features):
         np.testing.assert_allclose(slopes[:, at], difference, atol=1e-7)
 
 
+@pytest.mark.parametrize("scale", [0.1, 10.0, 100.0, 1000.0])
+def test_rough_sums_have_six_digits(scale):
+    one = space("hypercube", 5, "pairs")
+    weights = weights_of(one, 20, scale)
+    for rough, exact in zip(one.rough().sums(weights), (one.log_partition(weights), one.mean_features(weights))):
+        np.testing.assert_allclose(rough, exact, rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize("features", ["positions", "ranks", "orders"])
 def test_chances_of_positions_are_those_of_an_enumeration(features):
     one = space("permutations", 4, features)

@@ -87,6 +87,11 @@ class Problem:
         firsts = np.unique(which, return_index=True)[1]
         return self.inputs[firsts], which, np.bincount(which) / len(which)
 
+    @cached_property
+    def _seen(self) -> Known | None:
+        """What is known of rankings that the space needs in another form."""
+        return self.known if self.space.linear else self.known or Known(self.structures)
+
     @property
     def radius(self) -> float:
         """R: an upper bound of |phi(x_i, y)|, which is |x_i| |psi(y)|."""
@@ -120,7 +125,7 @@ class Problem:
         if self.space.linear and self.known is None:
             value, gradient = value - float(np.sum(self.observed * parameters)), gradient - self.observed
         else:
-            seen, slopes = self.space.seen((inputs @ parameters)[which], self.structures, self.known)
+            seen, slopes = self.space.seen((inputs @ parameters)[which], self.structures, self._seen)
             value, gradient = value - float(seen.mean()), gradient - self.inputs.T @ slopes / len(slopes)
         moved = np.arange(self.space.dimension) >= self.space.frozen
         penalty = self.regularisation * float(np.sum(parameters[:, moved] ** 2))

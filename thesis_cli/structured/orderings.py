@@ -51,15 +51,26 @@ class Known:
         return np.asarray((np.sort(self.levels, axis=1) != np.arange(d)).any(axis=1))
 
     @cached_property
-    def last(self) -> Ints:
-        """The last level, -1 if nothing is known, shape (n, 1)."""
-        return np.asarray(self.levels.max(axis=1, keepdims=True))
+    def order(self) -> Ints:
+        """Items by their levels, those of which nothing is known last, shape (n, d)."""
+        return np.argsort(np.where(self.levels < 0, len(self.levels[0]), self.levels), axis=1, kind="stable")
+
+    @cached_property
+    def ranked(self) -> Ints:
+        """Number of items of which something is known, shape (n,)."""
+        return np.asarray((self.levels >= 0).sum(axis=1))
+
+    @cached_property
+    def drawn(self) -> Ints:
+        """Number of items before those of the last level, shape (n,)."""
+        return np.asarray(((self.levels >= 0) & (self.levels < self.levels.max(axis=1, keepdims=True))).sum(axis=1))
 
     @cached_property
     def tied(self) -> Bools:
         """Whether a level but the last has several items, shape (n,)."""
-        ranked = np.sort(np.where(self.levels < self.last, self.levels, -1), axis=1)
-        return np.asarray(((np.diff(ranked, axis=1) == 0) & (ranked[:, 1:] >= 0)).any(axis=1))
+        levels = np.take_along_axis(self.levels, self.order, axis=1)
+        early = np.arange(levels.shape[1] - 1) < self.drawn[:, None] - 1
+        return np.asarray((early & (np.diff(levels, axis=1) == 0)).any(axis=1))
 
 
 def sums_over_orders(scores: Floats, row_of: Ints, known: Known | None = None) -> tuple[Floats, Floats]:

@@ -59,8 +59,11 @@ class PlackettLuce(Permutations):
         Of a chain of items, those that are not in it drop out (Luce's axiom), and of items that come
         last in unknown order the order has probability 1. Other ties are sums over orders.
         """
+        from thesis_cli.structured.sum_kernels import chain_sums
+
         weights, known = self.checked(weights), known or Known(structures)
-        tied, (values, slopes) = known.tied, _chains(weights, known)
+        tied, values, slopes = known.tied, np.empty(len(weights)), np.empty(weights.shape)
+        chain_sums(np.ascontiguousarray(weights), known.order, known.drawn, known.ranked, values, slopes)
         if tied.any():
             self.check_exact(LARGEST_ORDER, "items of rankings with ties")
             for part in np.array_split(np.flatnonzero(tied), 1 + (tied.sum() * self.elements >> 22 - self.elements)):
@@ -181,22 +184,6 @@ class Mallows(Permutations):
 
     def _gathered(self, masses: Floats) -> Floats:
         raise TypeError("log-potentials of Mallows are not linear")
-
-
-def _chains(weights: Floats, known: Known) -> tuple[Floats, Floats]:
-    """ln of the probabilities of chains of items, each drawn from itself and those after it, and the
-    gradients; shapes (n,) and (n, d)."""
-    levels = np.where(known.levels < 0, np.iinfo(np.int64).max, known.levels)
-    order = np.argsort(levels, axis=1, kind="stable")
-    levels, scores = np.take_along_axis(levels, order, axis=1), np.take_along_axis(weights, order, axis=1)
-    drawn = levels < known.last
-    scores = np.where(levels <= known.last, scores, -np.inf)
-    rest = np.logaddexp.accumulate(scores[:, ::-1], axis=1)[:, ::-1]
-    values = np.subtract(scores, rest, where=drawn, out=np.zeros_like(scores)).sum(axis=1)
-    chances = scores + np.logaddexp.accumulate(np.where(drawn, -rest, -np.inf), axis=1)
-    slopes = np.empty_like(scores)
-    np.put_along_axis(slopes, order, drawn - np.exp(chances), axis=1)
-    return values, slopes
 
 
 def _log_sums(weights: Floats) -> Floats:

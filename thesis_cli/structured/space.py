@@ -132,6 +132,10 @@ class Space(ABC):
         ModelTooLarge as for `log_partition`."""
         return self.log_partition(weights), self.mean_features(weights)
 
+    def rough(self) -> Space:
+        """This space with `sums` of six digits, where these take less time."""
+        return self
+
     def maximise(self, weights: Floats) -> Maxima:
         """A structure of largest log-potential for each weight vector (MAP). Raises ModelTooLarge
         if no algorithm takes a space of this size."""

@@ -1,6 +1,6 @@
 """Compiled sums over subsets of labels and over orders of items, for a batch of weight vectors.
 
-Both work with potentials, not with their logarithms, so that a structure costs two multiplications
+Sums over subsets and orders work with potentials, not with their logarithms, so that a structure costs two multiplications
 and no exponential. Callers give potentials that cannot overflow and repeat in log space the rows
 whose sum underflows (`hypercube.PairHypercube.sums`, `orderings.sums_over_orders`); the sums in log space are
 the references.
@@ -8,17 +8,22 @@ the references.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.compiled import kernel
+
+Work = npt.NDArray[np.floating[Any]]
 
 REORDERED = {"reassoc", "contract", "nsz"}
 """What sums may do so that the processor adds several numbers at once."""
 
 
 @kernel(fastmath=REORDERED)
-def pair_sums(weights: Floats, labels: int, log_z: Floats, mean: Floats) -> None:
+def pair_sums(weights: Floats, labels: int, work: Work, log_z: Floats, mean: Floats) -> None:
     """Sum over all subsets of d labels with weights of labels and of pairs, and its gradient.
 
     The potentials of subsets whose highest label is k are those without k times exp(w_k) and the
@@ -29,17 +34,18 @@ def pair_sums(weights: Floats, labels: int, log_z: Floats, mean: Floats) -> None
     ----------
     weights : w_k, then w_jk for j < k in the order of `pair_table`, shape (n, d (d + 1) / 2).
     labels : d.
+    work : room for potentials, in whose precision they are summed, shape (2, 2^d).
     log_z : written, shape (n,).
     mean : expected labels and pairs, in the order of the weights; written, same shape.
     """
     n, d = len(weights), labels
-    sums, gains = np.empty(1 << d), np.empty(1 << d)
+    sums, gains, real = work[0], work[1], work.dtype.type
     for r in range(n):
         sums[0] = 1.0
         for k in range(d):
             gains[0] = np.exp(weights[r, k])
             for j in range(k):
-                factor, half = np.exp(weights[r, d + j * (2 * d - j - 1) // 2 + k - j - 1]), 1 << j
+                factor, half = real(np.exp(weights[r, d + j * (2 * d - j - 1) // 2 + k - j - 1])), 1 << j
                 low, high = gains[:half], gains[half : 2 * half]
                 for s in range(half):
                     high[s] = low[s] * factor
@@ -54,7 +60,7 @@ def pair_sums(weights: Floats, labels: int, log_z: Floats, mean: Floats) -> None
                 low[s] += high[s]
             for j in range(k - 1, -1, -1):
                 half = 1 << j
-                without, within, total = high[:half], high[half : 2 * half], 0.0
+                without, within, total = high[:half], high[half : 2 * half], real(0.0)
                 for s in range(half):
                     total += within[s]
                     without[s] += within[s]
@@ -107,3 +113,41 @@ def order_sums(factors: Floats, row_of: Ints, before: Ints, log_z: Floats, masse
                     masses[r, at, i] += forward[reached] * mass
                     total += mass
             backward[reached] = total
+
+
+@kernel()
+def chain_sums(scores: Floats, order: Ints, drawn: Ints, ranked: Ints, values: Floats, slopes: Floats) -> None:
+    """Logarithm of the probability that Plackett-Luce draws items one after the other, and its gradient.
+
+    Parameters
+    ----------
+    scores : shape (n, d).
+    order : the items of each chain from the first to the last, then the others, shape (n, d).
+    drawn : number of items that are drawn, each from itself and those of the chain after it, shape (n,).
+    ranked : number of items of the chain, shape (n,).
+    values : written, shape (n,).
+    slopes : written, shape (n, d).
+    """
+    n, d = scores.shape
+    rest = np.empty(d)
+    for r in range(n):
+        values[r] = 0.0
+        for k in range(d - 1, -1, -1):
+            item, last = order[r, k], ranked[r] - 1
+            slopes[r, item] = 0.0
+            if k == last:
+                rest[k] = scores[r, item]
+            elif k < last:
+                apart = scores[r, item] - rest[k + 1]
+                rest[k] = max(scores[r, item], rest[k + 1]) + np.log1p(np.exp(-abs(apart)))
+            if k < drawn[r]:
+                values[r] += scores[r, item] - rest[k]
+        chances = 0.0  # of the items to be drawn so far, times the sum of those that are left
+        for k in range(ranked[r]):
+            item = order[r, k]
+            if k > 0:
+                chances *= np.exp(rest[k] - rest[k - 1])
+            if k < drawn[r]:
+                chances += 1.0
+                slopes[r, item] = 1.0
+            slopes[r, item] -= chances * np.exp(scores[r, item] - rest[k])
