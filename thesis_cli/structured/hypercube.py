@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator
 
 import numpy as np
@@ -69,6 +70,26 @@ class Hypercube(Space):
     def maximise(self, weights: Floats) -> Maxima:
         weights = self.checked(weights)
         return Maxima(np.maximum(weights, 0.0).sum(axis=1), (weights > 0).astype(np.int64), exact=True)
+
+    def best(self, weights: Floats, count: int) -> tuple[Floats, Ints]:
+        """From the best subset, labels are changed whose weights together are smallest."""
+        weights, count = self.checked(weights), min(count, self.size())
+        values, found = np.empty((len(weights), count)), np.empty((len(weights), count, self.width), np.int64)
+        for row, vector in enumerate(weights):
+            order = np.argsort(np.abs(vector), kind="stable")
+            losses = np.abs(vector)[order].tolist()
+            highest, bits = np.maximum(vector, 0.0).sum(), (vector > 0).astype(np.int64)
+            heap: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
+            for place in range(count):
+                loss, changed = heapq.heappop(heap)
+                values[row, place], found[row, place] = highest - loss, bits
+                found[row, place, order[np.array(changed, np.int64)]] ^= 1
+                after = changed[-1] + 1 if changed else 0
+                if after < len(losses):
+                    heapq.heappush(heap, (loss + losses[after], (*changed, after)))
+                    if changed:
+                        heapq.heappush(heap, (loss - losses[after - 1] + losses[after], (*changed[:-1], after)))
+        return values, found
 
     def draw(self, weights: Floats, count: int, rng: np.random.Generator) -> Ints:
         chances = expit(self.checked(weights[None])[0])
@@ -149,12 +170,17 @@ class PairHypercube(Hypercube):
         weights = self.checked(weights)
         if self.elements > LARGEST_PAIRS:
             return self._climb(weights)
-        values, best = np.empty(len(weights)), np.empty(len(weights), np.int64)
-        for part in chunks(len(weights), self.size()):
-            scores = self._all_scores(weights[part])
-            best[part] = scores.argmax(axis=1)
-            values[part] = scores.max(axis=1)
-        return Maxima(values, bit_rows(best, self.elements), exact=True)
+        values, found = self.best(weights, 1)
+        return Maxima(values[:, 0], found[:, 0], exact=True)
+
+    def best(self, weights: Floats, count: int) -> tuple[Floats, Ints]:
+        from thesis_cli.structured.sum_kernels import best_subsets
+
+        weights, count = self.checked(weights), min(count, self.size())
+        self._check_labels()
+        values, found = np.empty((len(weights), count)), np.empty((len(weights), count), np.int64)
+        best_subsets(np.ascontiguousarray(weights), self.elements, values, found)
+        return values, bit_rows(found.ravel(), self.elements).reshape(len(weights), count, -1)
 
     def draw(self, weights: Floats, count: int, rng: np.random.Generator) -> Ints:
         weights = self.checked(weights[None])

@@ -147,9 +147,17 @@ class Problem:
         """Gradient of F, shape (p, dimension)."""
         return self.evaluate(parameters)[1]
 
+    @cached_property
+    def convex(self) -> bool:
+        """Whether F is known to be convex: rankings are known whole, or Plackett-Luce draws them one by one."""
+        if self.known is None or not self.known.partly.any():
+            return True
+        return not (self.space.linear or self.space.frozen or self.known.tied.any())
+
     def excess(self, gradient: Floats) -> float:
-        """Upper bound on how far F is above its minimum where it has a gradient, nats."""
-        return float(np.sum(gradient**2)) / (4 * self.regularisation)
+        """Upper bound on how far F is above its minimum where it has a gradient, nats; nan if F is not known to
+        be convex."""
+        return float(np.sum(gradient**2)) / (4 * self.regularisation) if self.convex else math.nan
 
 
 def negative_log_likelihood(space: Space, weights: Floats, structures: Ints, known: Known | None = None) -> Floats:

@@ -53,7 +53,7 @@ class Known:
     @cached_property
     def order(self) -> Ints:
         """Items by their levels, those of which nothing is known last, shape (n, d)."""
-        return np.argsort(np.where(self.levels < 0, len(self.levels[0]), self.levels), axis=1, kind="stable")
+        return np.argsort(np.where(self.levels < 0, self.levels.shape[1], self.levels), axis=1, kind="stable")
 
     @cached_property
     def ranked(self) -> Ints:
@@ -71,6 +71,19 @@ class Known:
         levels = np.take_along_axis(self.levels, self.order, axis=1)
         early = np.arange(levels.shape[1] - 1) < self.drawn[:, None] - 1
         return np.asarray((early & (np.diff(levels, axis=1) == 0)).any(axis=1))
+
+    def agreement(self, positions: Ints) -> tuple[Ints, Ints]:
+        """Pairs of items that rankings order as it is known, less those that they order otherwise, and all
+        pairs whose order is known; shapes (n,).
+
+        Parameters
+        ----------
+        positions : a ranking for each row, shape (n, d).
+        """
+        i, j = np.triu_indices(self.levels.shape[1], 1)
+        ranked = self.levels >= 0
+        signs = np.sign(self.levels[:, i] - self.levels[:, j]) * (ranked[:, i] & ranked[:, j])
+        return (signs * np.sign(positions[:, i] - positions[:, j])).sum(axis=1), np.abs(signs).sum(axis=1)
 
 
 def sums_over_orders(scores: Floats, row_of: Ints, known: Known | None = None) -> tuple[Floats, Floats]:

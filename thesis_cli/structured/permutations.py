@@ -84,6 +84,20 @@ class Permutations(Space):
             values[partly], slopes[partly] = self.sums(weights[partly], known[partly])
         return values, slopes
 
+    def best(self, weights: Floats, count: int) -> tuple[Floats, Ints]:
+        from thesis_cli.structured.sum_kernels import best_orders
+
+        weights = self.checked(weights)
+        self.check_exact(self.largest, "items")
+        count = min(count, self.size())
+        items = np.empty((len(weights), count, self.elements), np.int64)
+        for part in chunks(len(weights), self.elements * int(self._row_of.max() + 1)):
+            scores = np.ascontiguousarray(self._scored(weights[part]))
+            best_orders(scores, self._row_of, np.empty((len(scores), count)), items[part])
+        found = np.argsort(items, axis=2)
+        values = self.seen(np.repeat(weights, count, axis=0), found.reshape(-1, self.width))[0]
+        return values.reshape(-1, count), found
+
     def chances(self, weights: Floats) -> Floats:
         """Probability of each item at each position, shape (n, d, d). Raises ModelTooLarge as for
         `log_partition`."""
@@ -94,6 +108,10 @@ class Permutations(Space):
             masses = sums_over_orders(self._scored(weights[part]), self._row_of)[1]
             found[part] = (masses if masses.shape[1] == d else by_size(masses)).transpose(0, 2, 1)
         return found
+
+    def expected_positions(self, weights: Floats) -> Floats:
+        """Expected position of each item, shape (n, d). Raises ModelTooLarge as for `chances`."""
+        return np.asarray(self.chances(weights) @ np.arange(self.elements))
 
     @cached_property
     def _row_of(self) -> Ints:

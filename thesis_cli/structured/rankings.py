@@ -6,6 +6,7 @@ Their log-potentials are not linear in the weights.
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import expit
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.structured.orderings import Known, sums_over_orders
@@ -47,6 +48,11 @@ class PlackettLuce(Permutations):
     def maximise(self, weights: Floats) -> Maxima:
         best = np.argsort(np.argsort(-self.checked(weights), axis=1, kind="stable"), axis=1, kind="stable")
         return Maxima(self.seen(weights, best)[0], best, exact=True)
+
+    def expected_positions(self, weights: Floats) -> Floats:
+        """Sums of the chances that other items come before."""
+        weights = self.checked(weights)
+        return np.asarray(expit(weights[:, None, :] - weights[:, :, None]).sum(axis=2) - 0.5)
 
     def draw(self, weights: Floats, count: int, rng: np.random.Generator) -> Ints:
         """Items sorted by their scores with Gumbel noise."""

@@ -151,6 +151,16 @@ class Space(ABC):
             values[better], best[better] = highest[better], block[at[better]]
         return Maxima(values, best, exact=True)
 
+    def best(self, weights: Floats, count: int) -> tuple[Floats, Ints]:
+        """The structures of largest log-potential for each weight vector, the best first; log-potentials,
+        shape (n, count), and structures, shape (n, count, width), or fewer if there are not as many.
+        Raises ModelTooLarge if no algorithm takes a space of this size."""
+        weights = self.checked(weights)
+        self._check_enumerable()
+        rows = np.concatenate(list(self.blocks()))
+        values, found = zip(*(_largest(self.scores(rows, vector), count) for vector in weights), strict=True)
+        return np.stack(values), rows[np.stack(found)]
+
     def draw(self, weights: Floats, count: int, rng: np.random.Generator) -> Ints:
         """Independent exact samples under one weight vector, shape (count, width). Raises
         ModelTooLarge as for `log_partition`."""
@@ -204,3 +214,11 @@ class Space(ABC):
                 else f"the space {self.name} has more than 1e300 structures",
                 f"exact algorithms take {ENUMERATED:,}; use an estimate",
             )
+
+
+def _largest(scores: Floats, count: int) -> tuple[Floats, Ints]:
+    """The largest of some scores in descending order, and their places; the first ones of equals."""
+    least = np.partition(scores, -count)[-count] if count < len(scores) else -np.inf
+    at = np.flatnonzero(scores >= least)
+    at = at[np.argsort(-scores[at], kind="stable")][:count]
+    return scores[at], at

@@ -1,9 +1,9 @@
 """Compiled sums over subsets of labels and over orders of items, for a batch of weight vectors.
 
-Sums over subsets and orders work with potentials, not with their logarithms, so that a structure costs two multiplications
-and no exponential. Callers give potentials that cannot overflow and repeat in log space the rows
-whose sum underflows (`hypercube.PairHypercube.sums`, `orderings.sums_over_orders`); the sums in log space are
-the references.
+Sums over subsets and orders work with potentials, not with their logarithms, so that a structure
+costs two multiplications and no exponential. Callers give potentials that cannot overflow and
+repeat in log space the rows whose sum underflows (`hypercube.PairHypercube.sums`,
+`orderings.sums_over_orders`); the sums in log space are the references.
 """
 
 from __future__ import annotations
@@ -151,3 +151,88 @@ def chain_sums(scores: Floats, order: Ints, drawn: Ints, ranked: Ints, values: F
                 chances += 1.0
                 slopes[r, item] = 1.0
             slopes[r, item] -= chances * np.exp(scores[r, item] - rest[k])
+
+
+@kernel()
+def best_orders(scores: Floats, row_of: Ints, values: Floats, items: Ints) -> None:
+    """The orders of d items with the largest sums of scores, the best first.
+
+    Parameters
+    ----------
+    scores : scores of the items that follow a set of items, shape (n, rows, d).
+    row_of : row of each set, by its bits, shape (2^d,).
+    values : their sums; written, shape (n, count), of which there must not be more than orders.
+    items : the items from first to last; written, shape (n, count, d).
+    """
+    n, count = values.shape
+    d = scores.shape[2]
+    full = (1 << d) - 1
+    best = np.empty((full + 1, count))
+    added, came = np.empty((full + 1, count), np.int64), np.empty((full + 1, count), np.int64)
+    for r in range(n):
+        for reached in range(full + 1):
+            for k in range(count):
+                best[reached, k] = -np.inf
+        best[0, 0] = 0.0
+        for reached in range(1, full + 1):
+            for i in range(d):
+                if not reached >> i & 1:
+                    continue
+                at = reached ^ (1 << i)
+                score = scores[r, row_of[at], i]
+                for k in range(count):
+                    value = best[at, k] + score
+                    if not value > best[reached, count - 1]:
+                        break
+                    place = count - 1
+                    while place > 0 and value > best[reached, place - 1]:
+                        best[reached, place] = best[reached, place - 1]
+                        added[reached, place] = added[reached, place - 1]
+                        came[reached, place] = came[reached, place - 1]
+                        place -= 1
+                    best[reached, place], added[reached, place], came[reached, place] = value, i, k
+        for k in range(count):
+            values[r, k] = best[full, k]
+            at, place = full, k
+            for position in range(d - 1, -1, -1):
+                item = added[at, place]
+                items[r, k, position] = item
+                place = came[at, place]
+                at ^= 1 << item
+
+
+@kernel()
+def best_subsets(weights: Floats, labels: int, values: Floats, found: Ints) -> None:
+    """The subsets of d labels with the largest log-potentials, the best first; the first ones of equals.
+
+    Parameters
+    ----------
+    weights : those of `pair_sums`, shape (n, d (d + 1) / 2).
+    labels : d.
+    values : log-potentials; written, shape (n, count), of which there must not be more than subsets.
+    found : the subsets as bits; written, shape (n, count).
+    """
+    (n, count), d = values.shape, labels
+    scores, gains = np.empty(1 << d), np.empty(1 << d)
+    for r in range(n):
+        scores[0] = 0.0
+        for k in range(d):
+            gains[0] = weights[r, k]
+            for j in range(k):
+                gain, half = weights[r, d + j * (2 * d - j - 1) // 2 + k - j - 1], 1 << j
+                low, high = gains[:half], gains[half : 2 * half]
+                for s in range(half):
+                    high[s] = low[s] + gain
+            half = 1 << k
+            low, high = scores[:half], scores[half : 2 * half]
+            for s in range(half):
+                high[s] = low[s] + gains[s]
+        for k in range(count):
+            values[r, k] = -np.inf
+        for s in range(scores.size):
+            if scores[s] > values[r, count - 1]:
+                place = count - 1
+                while place > 0 and scores[s] > values[r, place - 1]:
+                    values[r, place], found[r, place] = values[r, place - 1], found[r, place - 1]
+                    place -= 1
+                values[r, place], found[r, place] = scores[s], s

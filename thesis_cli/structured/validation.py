@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thesis_cli.base.arrays import Floats
+from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.columns import Columns
 from thesis_cli.structured.learn import Problem, fit
 
@@ -19,8 +19,11 @@ ENOUGH = 250
 """Held-out observations after which further folds are left out; the rest of three folds of so many is
 enough to learn from, too."""
 
-START, LEAST, MOST = -2, -6, 3
+START, LEAST, MOST = -2, -4, 3
 """Decimal logarithms of the regularisation: the first to be tried, and the range."""
+
+GAIN = 0.01
+"""Share of the loss that a step must gain."""
 
 DECREASE = 1e-3
 """Gain of an iteration at which the fit of a fold ends, for a nat of the objective at 0."""
@@ -49,7 +52,7 @@ class Chosen:
         return np.asarray(np.mean(self.starts, axis=0))
 
 
-def chosen_regularisation(problem: Problem, starts: Sequence[Floats] = ()) -> Chosen:
+def chosen_regularisation(problem: Problem, rows: Ints | None = None, starts: Sequence[Floats] = ()) -> Chosen:
     """The regularisation of the least loss of held-out observations, by steps of a factor of 10 and a
     parabola through the best three.
 
@@ -60,9 +63,10 @@ def chosen_regularisation(problem: Problem, starts: Sequence[Floats] = ()) -> Ch
     Parameters
     ----------
     problem : all observations; its regularisation does not count.
+    rows : numbers of which equal ones mark observations that are held out together, shape (m,).
     starts : parameters with which the fits of the folds begin; 0 by default.
     """
-    folds = _folds(problem)
+    folds = _folds(problem, rows)
     known: dict[int, tuple[float, list[Floats]]] = {}
 
     def loss(at: int) -> float:
@@ -74,7 +78,7 @@ def chosen_regularisation(problem: Problem, starts: Sequence[Floats] = ()) -> Ch
     best, step = START, 1  # fits of larger ones take less time
     while LEAST < best < MOST:
         here = loss(best)
-        if loss(best + step) < here:
+        if loss(best + step) < (1 - GAIN) * here:
             best += step
         elif step == 1 and best == START:
             step = -1
@@ -90,15 +94,18 @@ def chosen_regularisation(problem: Problem, starts: Sequence[Floats] = ()) -> Ch
     return Chosen(10.0**found, known[best][0], tuple(known[best][1]), tried)
 
 
-def _folds(problem: Problem) -> list[tuple[Problem, Problem]]:
+def _folds(problem: Problem, rows: Ints | None) -> list[tuple[Problem, Problem]]:
     """Observations to learn from and held-out ones, of some folds."""
-    some = np.random.default_rng(0).permutation(len(problem.inputs))[: FOLDS * ENOUGH]
+    rows = np.arange(len(problem.inputs)) if rows is None else rows
+    some = np.random.default_rng(0).permutation(np.unique(rows))[: FOLDS * ENOUGH]
     parts = np.array_split(some, min(FOLDS, len(some)))
-    used = math.ceil(ENOUGH / len(parts[-1]))
     rough = dataclasses.replace(problem, space=problem.space.rough())
-    return [
-        (rough.subset(np.setdiff1d(some, part), 1.0), rough.subset(np.sort(part), 1.0)) for part in parts[:used]
-    ]
+    found = []
+    for part in parts[: math.ceil(ENOUGH / len(parts[-1]))]:
+        held_out = np.isin(rows, part)
+        learnt = np.isin(rows, some) & ~held_out
+        found.append((rough.subset(np.flatnonzero(learnt), 1.0), rough.subset(np.flatnonzero(held_out), 1.0)))
+    return found
 
 
 def _held_out(
