@@ -60,6 +60,7 @@ def prepared(
     categories: Sequence[str] = (),
     interactions: Interactions = "trees",
     standardise: bool = True,
+    labels: Table | None = None,
 ) -> Prepared:
     """Encode the inputs of a table, and grow trees if they shall interact and there are 50 rows.
 
@@ -69,8 +70,9 @@ def prepared(
     ----------
     inputs : names of the columns that are inputs.
     categories : those whose numbers stand for categories.
+    labels : the table that holds what is observed, if it is another.
     """
-    told = observed(table, task)
+    told = observed(labels or table, task)
     if not len(told.rows):
         raise InputError("no row says that an item comes before another", "give more ranks")
     cells = dict(zip(inputs, table.columns(inputs), strict=True))
