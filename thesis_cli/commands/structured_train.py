@@ -346,7 +346,7 @@ def _fit(
     import dataclasses
 
     from thesis_cli.structured.meta import Coupled, Direct
-    from thesis_cli.structured.online import OnlineState, Pace, fit_online
+    from thesis_cli.structured.online import OnlineState, TrainingPace, fit_online
     from thesis_cli.structured.training import DEFAULT, learnt
 
     kept = checkpoint.arrays
@@ -367,7 +367,7 @@ def _fit(
         checkpoint.keep(parameters=state.parameters, mean=state.mean, **numbers)
 
     start = OnlineState(int(kept["done"]), kept["parameters"], kept["mean"], int(kept["proposals"])) if kept else None
-    pace = Pace(request.passes, request.batch, request.samples)
+    pace = TrainingPace(request.passes, request.batch, request.samples)
     sampler = Direct() if request.sampler == "draw" else Coupled()
     strength = request.strength or DEFAULT
     problem = dataclasses.replace(ready.problem, regularisation=strength, penalties=None)
