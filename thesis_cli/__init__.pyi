@@ -440,7 +440,7 @@ def train_guide(
 def structured_ln_z(
     model: Any,
     *,
-    method: Literal['auto', 'exact', 'telescoping', 'uniform', 'perturb', 'full-rank'] = ...,
+    method: Literal['auto', 'exact', 'telescoping', 'uniform', 'perturb', 'full-rank', 'ais'] = ...,
     error: float = ...,
     schedule: Literal['equal', 'adaptive', 'theorem'] = ...,
     sampler: Literal['auto', 'draw', 'meta', 'truncated'] = ...,

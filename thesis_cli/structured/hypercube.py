@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import expit, logsumexp
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
+from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.structured.pairs import (
     as_matrices,
     bit_rows,
@@ -189,6 +190,15 @@ class PairHypercube(Hypercube):
         chances = np.cumsum(np.exp(scores - scores.max()))
         at = np.searchsorted(chances, rng.random(count) * chances[-1], side="right")
         return bit_rows(at, self.elements)
+
+    def factor_graph(self, weights: Floats) -> FactorGraph:
+        """One weight vector, shape (dimension,), as a factor graph of a bit a label, with tables of the weights
+        that are not 0."""
+        (single,), (matrix,) = self._parts(self.checked(weights[None]))
+        one, both = np.eye(2)[1], np.diag([0.0, 1.0])
+        factors = [Factor((i,), one * single[i]) for i in np.flatnonzero(single).tolist()]
+        factors += [Factor((i, j), both * matrix[i, j]) for i, j in np.argwhere(np.triu(matrix)).tolist()]
+        return FactorGraph((2,) * self.elements, factors)
 
     def _parts(self, weights: Floats) -> tuple[Floats, Floats]:
         return weights[:, : self.elements], as_matrices(weights[:, self.elements :], self.elements)
