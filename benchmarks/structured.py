@@ -1,20 +1,20 @@
 """Structured predictors beside those that people use, ten-fold, on data that anybody can have.
 
-`python benchmarks/structured.py [--folds K] [TABLE ...]`. Tables derived from data sets of scikit-learn, and
+`python benchmarks/structured.py [--folds K] [--page docs/structured.md] [TABLE ...]`. Tables derived from data sets of scikit-learn, and
 generated ones. Each cell is the mean over folds of held-out rows, and the processor time to learn and predict,
 after a first call that loads code. Rankings: Kendall's tau of `tc.StructuredPredictor("ranking")`; a forest that
 predicts ranks; ranking by pairwise comparison, a logistic regression for each pair; ten nearest neighbours, whose
 ranks are averaged. Label sets: right sets, and wrong labels, of `tc.StructuredPredictor()` with trees and without;
 a chain of logistic regressions; a class for each set; a logistic regression for each label; a forest. Peers have
-scikit-learn's defaults and standardised inputs. A star marks those within a standard error of the best, by paired
+scikit-learn's defaults and standardised inputs, and predict a label that is constant in training. A star marks those within a standard error of the best, by paired
 differences over folds.
 """
 
 import argparse
-import contextlib
 import time
 import warnings
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from sklearn import datasets
@@ -28,6 +28,8 @@ from sklearn.preprocessing import StandardScaler
 import thesis_cli as tc
 from thesis_cli.structured.orderings import Known
 from thesis_cli.studies.structured.datasets import dataset, folds
+
+BEGIN, END = "<!-- comparison -->", "<!-- end of comparison -->"
 
 
 def ranks(scores):
@@ -113,8 +115,19 @@ LABELS = {
 }
 
 
+class Logistic(LogisticRegression):
+    """Logistic regression, or the only class."""
+
+    def fit(self, inputs, labels):
+        self.only_ = labels[0] if (labels == labels[0]).all() else None
+        return self if self.only_ is not None else super().fit(inputs, labels)
+
+    def predict(self, inputs):
+        return np.full(len(inputs), self.only_) if self.only_ is not None else super().predict(inputs)
+
+
 def logistic():
-    return LogisticRegression(max_iter=1000)
+    return Logistic(max_iter=1000)
 
 
 class Fitted:
@@ -181,25 +194,19 @@ LABELLERS = {
 
 
 def compared(inputs, labels, methods, measures, count):
-    """Measures of each method in each fold, (measures, folds), and its mean seconds; None where it fails."""
+    """Measures of each method in each fold, (measures, folds), and its mean seconds."""
     found = {}
     parts = folds(len(inputs), 10, np.random.default_rng(0))[:count]
     for name, method in methods.items():
         measured, seconds = [], []
-        with contextlib.suppress(ValueError):  # a label that is constant there; only to load code
-            method().fit(inputs[:60], labels[:60]).predict(inputs[:5])
+        method().fit(inputs[:60], labels[:60]).predict(inputs[:5])
         for test in parts:
             train = np.setdiff1d(np.arange(len(inputs)), test)
             began = time.process_time()
-            try:
-                predicted = method().fit(inputs[train], labels[train]).predict(inputs[test])
-            except ValueError as error:
-                found[name] = str(error).split(";")[0][:40]
-                break
+            predicted = method().fit(inputs[train], labels[train]).predict(inputs[test])
             seconds.append(time.process_time() - began)
             measured.append([measure(labels[test], predicted).mean() for measure in measures])
-        else:
-            found[name] = np.array(measured).T, float(np.mean(seconds))
+        found[name] = np.array(measured).T, float(np.mean(seconds))
     return found
 
 
@@ -227,39 +234,41 @@ def starred(measured, at):
     return kept
 
 
-def table(tables, methods, measures, form, count, chosen):
-    print("| table | " + " | ".join(methods) + " |")
-    print("| --- " * (1 + len(methods)) + "|")
+def table(tables, methods, measures, form, count):
+    """Lines of a table in Markdown."""
+    yield "| table | " + " | ".join(methods) + " |"
+    yield "| --- " * (1 + len(methods)) + "|"
     for name, make in tables.items():
-        if chosen and name not in chosen:
-            continue
         inputs, labels = make()
         found = compared(inputs, labels, methods, measures, count)
-        measured = {method: one for method, one in found.items() if not isinstance(one, str)}
-        stars = [starred(measured, at) for at in range(len(measures))]
+        stars = [starred(found, at) for at in range(len(measures))]
         cells = []
-        for method, one in found.items():
-            if method not in measured:
-                cells.append("fails")
-                continue
-            values = [
-                form[at].format(abs(one[0][at].mean())) + "*" * (method in stars[at]) for at in range(len(measures))
-            ]
-            cells.append(f"{', '.join(values)} ({one[1]:.2f} s)")
-        size = f"{inputs.shape[0]:,} x {inputs.shape[1]}, {labels.shape[1]}"
-        print(f"| {name} ({size}) | " + " | ".join(cells) + " |", flush=True)
+        for method, (values, seconds) in found.items():
+            shown = [form.format(abs(row.mean())) + "\\*" * (method in stars[at]) for at, row in enumerate(values)]
+            cells.append(f"{', '.join(shown)} ({seconds:.2f} s)")
+        yield f"| {name} ({inputs.shape[0]:,} x {inputs.shape[1]}, {labels.shape[1]}) | " + " | ".join(cells) + " |"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--folds", type=int, default=10, help="folds of ten that are computed, 2 or more")
-    parser.add_argument("tables", nargs="*", choices=[*RANKINGS, *LABELS, []], help="by default all")
+    parser.add_argument("--page", type=Path, help="page whose tables are replaced")
+    parser.add_argument("tables", nargs="*", help="names; by default all")
     arguments = parser.parse_args()
     warnings.filterwarnings("ignore", category=UserWarning)
-    print("Kendall's tau\n")
-    table(RANKINGS, RANKERS, [tau], ["{:.3f}"], arguments.folds, arguments.tables)
-    print("\n% of label sets right, % of labels wrong\n")
-    table(LABELS, LABELLERS, [right, wrong], ["{:.1f}", "{:.1f}"], arguments.folds, arguments.tables)
+    lines = []
+    for heading, tables, methods, measures, form in (
+        ("Kendall's tau (seconds):", RANKINGS, RANKERS, [tau], "{:.3f}"),
+        ("% of label sets right, % of labels wrong (seconds):", LABELS, LABELLERS, [right, wrong], "{:.1f}"),
+    ):
+        chosen = {name: tables[name] for name in arguments.tables or tables if name in tables}
+        for line in (heading, "", *table(chosen, methods, measures, form, arguments.folds), ""):
+            print(line, flush=True)
+            lines.append(line)
+    if arguments.page:
+        before, rest = arguments.page.read_text(encoding="utf-8").split(BEGIN)
+        page = before + BEGIN + "\n".join(["", *lines]) + END + rest.split(END)[1]
+        arguments.page.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -79,3 +79,38 @@ def test_preferences_trees_and_parameters():
     assert search.best_params_ == {"regularisation": 1e-4}
     with pytest.raises(InputError, match="Only binary classification is supported: label 'y0' has 3 values"):
         tc.StructuredPredictor().fit(x, np.arange(60) % 3)
+
+
+@pytest.mark.parametrize("features", ["positions", "orders", "mallows", "plackett-luce"])
+def test_rankings_known_in_part_are_learnt_from(features):
+    x = np.linspace(-1, 1, 60)[:, None]
+    y = np.where(x > 0, (1, 1, np.nan, 2), (2, 1, 1, np.nan))
+    found = tc.StructuredPredictor("ranking", features=features, regularisation=0.01).fit(x, y)
+    assert found.score(x, y) == 1
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"task": "rank"}, "task is 'rank'; it must be one of: multilabel, ranking, hierarchy"),
+        ({"interactions": True}, "interactions is True; it must be one of: none, trees"),
+        ({"unranked": "first"}, "unranked is 'first'"),
+        ({"decision": "mean"}, "decision is 'mean'"),
+        ({"regularisation": "best"}, "regularisation is 'best'; it must be auto, or a number above 0"),
+        ({"regularisation": -1}, "the regularisation is -1; it must be positive"),
+        ({"categories": ["y0"]}, "the category 'y0' is no input; "),
+    ],
+)
+def test_parameters_are_checked(parameters, message):
+    with pytest.raises(InputError, match=message):
+        tc.StructuredPredictor(**parameters).fit(np.ones((9, 1)), np.arange(9) % 2)
+
+
+def test_counts_and_numbers_are_checked():
+    x, y = np.linspace(0, 1, 9)[:, None], np.arange(9) % 2
+    found = tc.StructuredPredictor(regularisation=0.01).fit(x, y)
+    for count in (0, 1.5):
+        with pytest.raises(InputError, match="it must be a whole number, 1 or more"):
+            found.predict_best(x, count)
+    with pytest.raises(InputError, match=r"X has the number 1e\+150; it must be a number, at most 1e\+100"):
+        found.predict(np.full((1, 1), 1e150))

@@ -83,7 +83,7 @@ def test_bad_rows_are_named_by_their_lines(tmp_path):
         observed(read_table(pd.DataFrame({"a": [1, 2], "b": ["", "second"]})), RANKING)
     with pytest.raises(InputError, match="no column 'b'; it must have 'a', 'b'"):
         observed(read_table(pd.DataFrame({"a": [1]})), RANKING)
-    with pytest.raises(InputError, match=r"row 2: 'a' is 'nan'"):
+    with pytest.raises(InputError, match=r"row 2: 'a' is missing"):
         observed(read_table(pd.DataFrame({"a": [1, None], "b": [0, 0]})), Task("multilabel", ("a", "b"), "linear"))
     for labels in (0, 4, 7):
         with pytest.raises(InputError, match="there must be as many"):

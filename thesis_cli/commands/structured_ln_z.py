@@ -57,7 +57,7 @@ class StructuredLnZRequest(Request):
     model: StructuredSource = structured_argument()
     method: Literal["auto", "exact", "telescoping", "uniform", "perturb", "full-rank", "ais"] = option(
         "auto",
-        "Method; auto takes exact or, where no exact algorithm fits, ais for pairs of labels, else perturb and uniform.",
+        "Method; auto takes exact or, where that does not fit, ais for pairs of labels, else perturb and uniform.",
     )
     error: float = option(
         0.1, "Relative error of Z that shall be guaranteed.", above=0, below=1, methods=("telescoping",)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.errors import InputError, ModelTooLarge, about
 from thesis_cli.base.progress import Progress, Tick
-from thesis_cli.base.wording import counted, nearest
+from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import argument, option, settings_of
 from thesis_cli.commands.core.request import Request
@@ -262,7 +262,6 @@ def run(request: StructuredTrainRequest, progress: Progress) -> StructuredTrainR
     table = read_table(request.data)
     with about(table.source):
         task, names = _task(request, table)
-        _check_categories(request, names)
         ready = prepared(table, task, names, request.categories, request.interactions, request.standardise)
         if request.method == "sampled" and not (task.space.linear and ready.problem.known is None):
             what = "rankings known in part" if task.space.linear else task.features
@@ -317,12 +316,6 @@ def _task(request: StructuredTrainRequest, table: Table) -> tuple[Task, tuple[st
         raise InputError("it has no inputs", "give columns that are no labels")
     features = request.features or default_features(request.task, len(labels), request.method == "sampled")
     return Task(request.task, labels, features, parents, request.preferences or "", request.unranked), names
-
-
-def _check_categories(request: StructuredTrainRequest, names: tuple[str, ...]) -> None:
-    for name in request.categories:
-        if name not in names:
-            raise InputError(f"--categories {name[:40]!r} is no input", nearest(name, names))
 
 
 def _checkpoint(request: StructuredTrainRequest, made_from: Mapping[str, Any]) -> Checkpoint:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from numbers import Integral
+from typing import Any, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -14,7 +15,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError
-from thesis_cli.structured.learning_data import Cells, Table, items_of, observed, read_table
+from thesis_cli.structured.learning_data import LARGEST, REMEDY, Cells, Table, items_of, observed, read_table
 from thesis_cli.structured.names import Decision, FeatureName, Interactions, TaskName, Unranked
 from thesis_cli.structured.observations import Observed
 from thesis_cli.structured.predictor import Predictor
@@ -28,7 +29,7 @@ PREFERENCES = "preferences"
 class StructuredPredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Predict label sets, rankings or paths of a hierarchy (Vembu et al. eq. 1).
 
-    Parameters are those of `structured train` and `structured predict`.
+    Parameters are those of `structured train` and `structured predict`. Inputs are standardised.
 
     Parameters
     ----------
@@ -40,7 +41,6 @@ class StructuredPredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
     parents : place of each node's parent, -1 for node 0, the root; for a hierarchy.
     unranked : where items without a rank may be.
     decision : the most probable structure, or the one that makes expected loss least.
-    standardise : take each input less its mean, over its standard deviation.
 
     Attributes
     ----------
@@ -63,7 +63,6 @@ class StructuredPredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         parents: Sequence[int] | None = None,
         unranked: Unranked = "anywhere",
         decision: Decision = "map",
-        standardise: bool = True,
     ) -> None:
         self.task = task
         self.features = features
@@ -73,7 +72,6 @@ class StructuredPredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         self.parents = parents
         self.unranked = unranked
         self.decision = decision
-        self.standardise = standardise
 
     def fit(self, X: Any, y: Any) -> StructuredPredictor:
         """Learn from rows of inputs and of what is observed.
@@ -89,6 +87,7 @@ class StructuredPredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         InputError : a row makes no structure; a kind of ValueError.
         ModelTooLarge : the structures have no exact sums.
         """
+        self._check_words()
         inputs = self._inputs(X, reset=True)
         labels = _labels(y)
         check_consistent_length(inputs.cells[0], labels.cells[0])
@@ -98,7 +97,7 @@ class StructuredPredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
             self.classes_ = self._two[0] if np.asarray(y).ndim == 1 else self._two
             labels = self._as_bits(labels)
         task = self._task(labels)
-        ready = prepared(inputs, task, inputs.names, self.categories, self.interactions, self.standardise, labels)
+        ready = prepared(inputs, task, inputs.names, self.categories, self.interactions, labels=labels)
         strength = None if self.regularisation == "auto" else float(self.regularisation)
         found = learnt(ready, strength)
         self.predictor_ = Predictor(task, ready.encoding, found.fit.parameters)
@@ -123,8 +122,10 @@ class StructuredPredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
     def predict_best(self, X: Any, count: int = 5) -> tuple[Any, Floats]:
         """The most probable structures of each row, as `predict` gives them, shape (n, count, d), and their
         probabilities, shape (n, count)."""
+        if not isinstance(count, Integral) or count < 1:
+            raise InputError(f"count is {count!r}", "it must be a whole number, 1 or more")
         task, weights = self._weights(X)
-        values, found = task.space.best(weights, count)
+        values, found = task.space.best(weights, int(count))
         return self._values(found), np.exp(values - task.space.sums(weights)[0][:, None])
 
     def score(self, X: Any, y: Any) -> float:
@@ -143,6 +144,16 @@ class StructuredPredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
             tags.estimator_type = "classifier"
             tags.classifier_tags = ClassifierTags(multi_class=False, multi_label=True)
         return tags
+
+    def _check_words(self) -> None:
+        """Refuse parameters that are not among the words for them, and a regularisation that is no number."""
+        words = (("task", TaskName), ("interactions", Interactions), ("unranked", Unranked), ("decision", Decision))
+        for name, known in words:
+            if getattr(self, name) not in get_args(known):
+                problem = f"{name} is {getattr(self, name)!r}"
+                raise InputError(problem, f"it must be one of: {', '.join(get_args(known))}")
+        if isinstance(self.regularisation, str) and self.regularisation != "auto":
+            raise InputError(f"regularisation is {self.regularisation!r}", "it must be auto, or a number above 0")
 
     def _inputs(self, X: Any, reset: bool) -> Table:
         """A table of the inputs; `reset` in training, which later inputs must agree with."""
@@ -211,10 +222,13 @@ def _labels(y: Any) -> Table:
 def _cells(column: Any) -> Cells:
     """A column as numbers, or as text if it holds other objects."""
     try:
-        return np.asarray(column, np.float64)
+        values = np.asarray(column, np.float64)
     except (TypeError, ValueError):
         missing = [cell is None or cell != cell for cell in column]
         return np.array(["" if no else str(cell) for cell, no in zip(column, missing, strict=True)], object)
+    if (np.abs(values) > LARGEST).any():
+        raise InputError(f"X has the number {values[np.abs(values) > LARGEST][0]:g}", REMEDY)
+    return values
 
 
 def _classes(y: Any, labels: Table) -> list[Any]:

@@ -93,11 +93,9 @@ def grown(inputs: Floats, targets: Floats, rng: np.random.Generator) -> tuple[Fo
     for tree in range(TREES):
         rows = rng.integers(count, size=size)
         absent[tree, rows] = 0
-        feature, left = np.zeros((2, 2 * size), np.int64)
-        threshold, values = np.zeros(2 * size), np.zeros((2 * size, targets.shape[1]))
         tries = max(1, round(inputs.shape[1] ** 0.5))
-        nodes = grow(rng, inputs, targets, rows, tries, LEAST, feature, threshold, left, values)
-        parts.append((feature[:nodes], threshold[:nodes], left[:nodes], values[:nodes] - values[0]))
+        feature, threshold, left, values = grow(rng, inputs, targets, rows, tries, LEAST)
+        parts.append((feature, threshold, left, values - values[0]))
     roots = np.cumsum([0, *(len(part[0]) for part in parts)])
     found = Forest(roots, *(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
     absent[:, absent.sum(axis=0) == 0] = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.base.compiled import kernel
+from thesis_cli.base.compiled import helper, kernel
 
 CONSTANT = 4
 """Features drawn for each candidate, at most, where some are constant at a node."""
@@ -13,18 +13,9 @@ CONSTANT = 4
 
 @kernel()
 def grow(
-    rng: np.random.Generator,
-    inputs: Floats,
-    targets: Floats,
-    rows: Ints,
-    tries: int,
-    least: int,
-    feature: Ints,
-    threshold: Floats,
-    left: Ints,
-    values: Floats,
-) -> int:
-    """Grow a tree, and return its number of nodes; node 0 is the root.
+    rng: np.random.Generator, inputs: Floats, targets: Floats, rows: Ints, tries: int, least: int
+) -> tuple[Ints, Floats, Ints, Floats]:
+    """Grow a tree; node 0 is the root.
 
     A node is split by the best of some random features, each at a uniform threshold (Geurts, Ernst and
     Wehenkel 2006): the one that leaves the least sum of squared differences from the means of its sides.
@@ -36,74 +27,98 @@ def grow(
     rows : rows of the sample, with repetitions, shape (n,); sorted by leaves on return.
     tries : splits that are compared at a node.
     least : fewest rows of a leaf.
-    feature : feature of each node, -1 for a leaf; written, shape (2 n,).
-    threshold : rows up to it go left; written, shape (2 n,).
-    left : left child, the right one is the next; written, shape (2 n,).
-    values : means of the targets; written, shape (2 n, k).
+
+    Returns
+    -------
+    feature : feature of each node, -1 for a leaf, shape (nodes,).
+    threshold : rows up to it go left, shape (nodes,).
+    left : left child, the right one is the next, shape (nodes,).
+    values : means of the targets, shape (nodes, k).
     """
-    p, k = inputs.shape[1], targets.shape[1]
-    first, last = np.zeros(2 * rows.size, np.int64), np.zeros(2 * rows.size, np.int64)
-    total, part, column = np.empty(k), np.empty(k), np.empty(rows.size)
+    most, k = 2 * rows.size, targets.shape[1]
+    first, last, left = np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64)
+    feature, threshold, values = np.full(most, -1), np.zeros(most), np.zeros((most, k))
     nodes, last[0] = 1, rows.size
     node = 0
     while node < nodes:
-        begin, end = first[node], last[node]
-        count, squares, explained = end - begin, 0.0, 0.0
+        here = rows[first[node] : last[node]]
+        squares = 0.0
+        for row in here:
+            for c in range(k):
+                values[node, c] += targets[row, c]
+                squares += targets[row, c] ** 2
+        feature[node], threshold[node] = _split(rng, inputs, targets, here, tries, least, values[node], squares)
         for c in range(k):
-            total[c] = 0.0
-        for at in range(begin, end):
-            y = targets[rows[at]]
-            for c in range(k):
-                total[c] += y[c]
-                squares += y[c] * y[c]
-        for c in range(k):
-            values[node, c] = total[c] / count
-            explained += total[c] * total[c] / count
-        feature[node], best = -1, explained + 1e-12 * (1.0 + squares)
-        found = 0
-        for _ in range(CONSTANT * tries):
-            if count < 2 * least or squares <= best or found == tries:
-                break
-            f = min(p - 1, int(rng.random() * p))
-            low = high = inputs[rows[begin], f]
-            for at in range(count):
-                x = inputs[rows[begin + at], f]
-                column[at] = x
-                low, high = min(low, x), max(high, x)
-            cut = low + rng.random() * (high - low)
-            if not low <= cut < high:
-                continue
-            found += 1
-            before = 0
-            for c in range(k):
-                part[c] = 0.0
-            for at in range(count):
-                if column[at] <= cut:
-                    before += 1
-                    y = targets[rows[begin + at]]
-                    for c in range(k):
-                        part[c] += y[c]
-            if before < least or count - before < least:
-                continue
-            score = 0.0
-            for c in range(k):
-                rest = total[c] - part[c]
-                score += part[c] * part[c] / before + rest * rest / (count - before)
-            if score > best:
-                best, feature[node], threshold[node] = score, f, cut
+            values[node, c] /= here.size
         if feature[node] >= 0:
-            middle, at = begin, begin
-            while at < end:
-                row = rows[at]
+            middle = 0
+            for at in range(here.size):
+                row = here[at]
                 if inputs[row, feature[node]] <= threshold[node]:
-                    rows[at], rows[middle] = rows[middle], row
+                    here[at], here[middle] = here[middle], row
                     middle += 1
-                at += 1
+            middle += first[node]
             left[node] = nodes
-            first[nodes], last[nodes], first[nodes + 1], last[nodes + 1] = begin, middle, middle, end
+            first[nodes], last[nodes], first[nodes + 1], last[nodes + 1] = first[node], middle, middle, last[node]
             nodes += 2
         node += 1
-    return nodes
+    return feature[:nodes], threshold[:nodes], left[:nodes], values[:nodes]
+
+
+@helper()
+def _split(
+    rng: np.random.Generator,
+    inputs: Floats,
+    targets: Floats,
+    rows: Ints,
+    tries: int,
+    least: int,
+    total: Floats,
+    squares: float,
+) -> tuple[int, float]:
+    """The best of some splits of the rows of a node, by feature and threshold; -1 if none is of use.
+
+    Parameters
+    ----------
+    total, squares : sums of the targets, shape (k,), and of all their squares.
+    """
+    count, p, k = rows.size, inputs.shape[1], targets.shape[1]
+    part, column = np.empty(k), np.empty(count)
+    feature, threshold, explained, found = -1, 0.0, 0.0, 0
+    for c in range(k):
+        explained += total[c] * total[c] / count
+    best = explained + 1e-12 * (1.0 + squares)
+    for _ in range(CONSTANT * tries):
+        if count < 2 * least or squares <= best or found == tries:
+            break
+        f = min(p - 1, int(rng.random() * p))
+        low = high = inputs[rows[0], f]
+        for at in range(count):
+            x = inputs[rows[at], f]
+            column[at] = x
+            low, high = min(low, x), max(high, x)
+        cut = low + rng.random() * (high - low)
+        if not low <= cut < high:
+            continue
+        found += 1
+        before = 0
+        for c in range(k):
+            part[c] = 0.0
+        for at in range(count):
+            if column[at] <= cut:
+                before += 1
+                y = targets[rows[at]]
+                for c in range(k):
+                    part[c] += y[c]
+        if before < least or count - before < least:
+            continue
+        score = 0.0
+        for c in range(k):
+            rest = total[c] - part[c]
+            score += part[c] * part[c] / before + rest * rest / (count - before)
+        if score > best:
+            best, feature, threshold = score, f, cut
+    return feature, threshold
 
 
 @kernel()

@@ -217,7 +217,7 @@ def fit(
     begun = basis.inverse(begun).ravel()
     descent.evaluate(begun)
     descent.record(begun)
-    if iterations and descent.rows[-1]["excess"] > tolerance:
+    if iterations and not descent.rows[-1]["excess"] <= tolerance:  # nan as well
         minimize: Any = optimize.minimize
         options = {"maxiter": iterations, "maxfun": 20 * iterations + 20, "ftol": 0.0, "gtol": 0.0, "maxcor": 20}
         minimize(descent.evaluate, begun, jac=True, method="L-BFGS-B", callback=descent.iterated, options=options)

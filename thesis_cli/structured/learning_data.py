@@ -75,7 +75,10 @@ class Table:
             wrong = cells != "" if cells.dtype == object else np.isnan(cells) & (not missing)
             if wrong.any():
                 row = int(wrong.argmax())
-                raise self.error(BadRow.at_row(row, f"{name!r} is {str(cells[row])[:40]!r}", REMEDY))
+                cell = str(cells[row])[:40]
+                raise self.error(
+                    BadRow.at_row(row, f"{name!r} is {'missing' if cell == 'nan' else repr(cell)}", REMEDY)
+                )
             found[:, at] = np.nan if cells.dtype == object else cells
         return found
 

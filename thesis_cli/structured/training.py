@@ -12,6 +12,7 @@ import numpy as np
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
+from thesis_cli.base.wording import nearest
 from thesis_cli.structured.encoding import Encoding, learnt_encoding, with_trees
 from thesis_cli.structured.learn import Fit, Problem, fit
 from thesis_cli.structured.learning_data import Table, observed
@@ -64,7 +65,7 @@ def prepared(
 ) -> Prepared:
     """Encode the inputs of a table, and grow trees if they shall interact and there are 50 rows.
 
-    Raises InputError naming the line of a row whose labels make no structure.
+    Raises InputError naming the line of a row whose labels make no structure, or a category that is no input.
 
     Parameters
     ----------
@@ -72,6 +73,9 @@ def prepared(
     categories : those whose numbers stand for categories.
     labels : the table that holds what is observed, if it is another.
     """
+    for name in categories:
+        if name not in inputs:
+            raise InputError(f"the category {name[:40]!r} is no input", nearest(name, inputs))
     told = observed(labels or table, task)
     if not len(told.rows):
         raise InputError("no row says that an item comes before another", "give more ranks")
