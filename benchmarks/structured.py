@@ -1,13 +1,13 @@
 """Structured predictors beside those that people use, ten-fold, on data that anybody can have.
 
-`python benchmarks/structured.py [--folds K] [--page docs/structured.md] [TABLE ...]`. Tables derived from data sets of scikit-learn, and
-generated ones. Each cell is the mean over folds of held-out rows, and the processor time to learn and predict,
-after a first call that loads code. Rankings: Kendall's tau of `tc.StructuredPredictor("ranking")`; a forest that
-predicts ranks; ranking by pairwise comparison, a logistic regression for each pair; ten nearest neighbours, whose
-ranks are averaged. Label sets: right sets, and wrong labels, of `tc.StructuredPredictor()` with trees and without;
-a chain of logistic regressions; a class for each set; a logistic regression for each label; a forest. Peers have
-scikit-learn's defaults and standardised inputs, and predict a label that is constant in training. A star marks those within a standard error of the best, by paired
-differences over folds.
+`python benchmarks/structured.py [--folds K] [--page docs/structured.md] [TABLE ...]`. Tables derived from data sets
+of scikit-learn, and generated ones. Each cell is the mean over folds of held-out rows, and the processor time to
+learn and predict, after a first call that loads code. Rankings: Kendall's tau of `tc.StructuredPredictor("ranking")`;
+a forest that predicts ranks; ranking by pairwise comparison, a logistic regression for each pair; ten nearest
+neighbours, whose ranks are averaged. Label sets: right sets, and wrong labels, of `tc.StructuredPredictor()` with
+trees and without; a chain of logistic regressions; a class for each set; a logistic regression for each label; a
+forest. Peers have scikit-learn's defaults and standardised inputs, and predict a label that is constant in training.
+A star marks those within a standard error of the best, by paired differences over folds.
 """
 
 import argparse
@@ -120,7 +120,10 @@ class Logistic(LogisticRegression):
 
     def fit(self, inputs, labels):
         self.only_ = labels[0] if (labels == labels[0]).all() else None
-        return self if self.only_ is not None else super().fit(inputs, labels)
+        if self.only_ is None:
+            return super().fit(inputs, labels)
+        self.classes_ = np.array([self.only_])
+        return self
 
     def predict(self, inputs):
         return np.full(len(inputs), self.only_) if self.only_ is not None else super().predict(inputs)
