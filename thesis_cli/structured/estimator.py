@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any, get_args
 
 import numpy as np
@@ -122,7 +121,7 @@ class StructuredPredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
     def predict_best(self, X: Any, count: int = 5) -> tuple[Any, Floats]:
         """The most probable structures of each row, as `predict` gives them, shape (n, count, d), and their
         probabilities, shape (n, count)."""
-        if not isinstance(count, Integral) or count < 1:
+        if count != int(count) or count < 1:
             raise InputError(f"count is {count!r}", "it must be a whole number, 1 or more")
         task, weights = self._weights(X)
         values, found = task.space.best(weights, int(count))
