@@ -167,6 +167,7 @@ bench: install
 	$(BIN)/python benchmarks/mpe.py
 	$(BIN)/python benchmarks/baselines.py
 	$(BIN)/python benchmarks/structures.py
+	$(BIN)/python benchmarks/structured.py
 	$(BIN)/python benchmarks/renyi.py
 	$(BIN)/python benchmarks/privacy.py
 	$(BIN)/python benchmarks/search.py --lengths 5 6 --tasks 30

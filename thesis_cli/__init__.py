@@ -11,6 +11,7 @@ them: each is loaded when it is first used.
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import Any
 
 from thesis_cli.base.errors import InputError as InputError
@@ -21,8 +22,11 @@ __version__ = VERSION
 
 
 def __getattr__(name: str) -> Any:
+    from thesis_cli.commands.core.registry import CLASSES, entries
+
+    if name in CLASSES:
+        return getattr(import_module(CLASSES[name]), name)
     from thesis_cli.commands.core.command import Definition, command_named, python_function
-    from thesis_cli.commands.core.registry import entries
 
     named = (entry.shell for entry in entries().values() if name in (entry.function, entry.shell))  # tc.map, too
     shell = next(named, "")
@@ -46,6 +50,6 @@ def _own_functions() -> dict[str, str]:
 
 
 def __dir__() -> list[str]:
-    from thesis_cli.commands.core.registry import entries
+    from thesis_cli.commands.core.registry import CLASSES, entries
 
-    return sorted([*globals(), *(entry.function for entry in entries().values()), *_own_functions()])
+    return sorted([*globals(), *CLASSES, *(entry.function for entry in entries().values()), *_own_functions()])

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from thesis_cli.base.errors import InputError as InputError
 from thesis_cli.base.errors import WorkFailed as WorkFailed
+from thesis_cli.structured.estimator import StructuredPredictor as StructuredPredictor
 from thesis_cli.commands.bound import BoundResult
 from thesis_cli.commands.core.fields import SupportsItems
 from thesis_cli.commands.denoise import DenoiseResult
@@ -439,7 +440,7 @@ def train_guide(
 def structured_ln_z(
     model: Any,
     *,
-    method: Literal['auto', 'exact', 'telescoping', 'uniform', 'perturb', 'full-rank'] = ...,
+    method: Literal['auto', 'exact', 'telescoping', 'uniform', 'perturb', 'full-rank', 'ais'] = ...,
     error: float = ...,
     schedule: Literal['equal', 'adaptive', 'theorem'] = ...,
     sampler: Literal['auto', 'draw', 'meta', 'truncated'] = ...,
@@ -472,9 +473,13 @@ def structured_train(
     *,
     task: Literal['multilabel', 'ranking', 'hierarchy'] | None = ...,
     labels: int | None = ...,
+    preferences: str | None = ...,
+    unranked: Literal['anywhere', 'last'] = ...,
     parents: str | Path | None = ...,
-    features: Literal['linear', 'pairs', 'positions', 'ranks', 'orders', 'nodes'] | None = ...,
-    regularisation: float = ...,
+    features: Literal['linear', 'pairs', 'plackett-luce', 'mallows', 'ranks', 'positions', 'orders', 'nodes'] | None = ...,
+    interactions: Literal['none', 'trees'] = ...,
+    categories: Sequence[str] | str = ...,
+    regularisation: str | float = ...,
     method: Literal['exact', 'sampled'] = ...,
     iterations: int = ...,
     passes: int = ...,
@@ -493,6 +498,7 @@ def structured_predict(
     *,
     weights: Any = ...,
     decision: Literal['map', 'marginal'] = ...,
+    best: int = ...,
     progress: bool = ...,
 ) -> StructuredPredictResult: ...
 
@@ -540,7 +546,7 @@ def kernel_eval(
     query: str = ...,
     size: int = ...,
     kernel: Literal['gaussian', 'laplace'] = ...,
-    bandwidth: str = ...,
+    bandwidth: str | float = ...,
     reduce: Literal['quantiles', 'random', 'herding', 'frank-wolfe', 'nystrom', 'atoms'] = ...,
     draws: Literal['cells', 'random'] = ...,
     table: Any = ...,

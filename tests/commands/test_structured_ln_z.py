@@ -66,11 +66,56 @@ def test_auto_is_exact_where_that_fits_and_bounds_elsewhere():
     assert average.value == pytest.approx(log_size)
 
 
+def test_labels_in_pairs_are_summed_as_a_factor_graph():
+    labels, rng = 300, np.random.default_rng(0)
+    pairs = space("hypercube", labels, "pairs")
+    single, chain = rng.normal(size=labels), rng.normal(size=labels - 1)
+    matrix = np.zeros((labels, labels))
+    matrix[np.arange(labels - 1), np.arange(1, labels)] = chain
+    weights = np.concatenate([single, matrix[np.triu_indices(labels, 1)]])
+    without, within = 0.0, single[0]  # ln of sums over the labels so far, by the last one
+    for weight, pair in zip(single[1:], chain, strict=True):
+        without, within = np.logaddexp(without, within), weight + np.logaddexp(without, within + pair)
+    (exact,) = tc.structured_ln_z((pairs, weights)).estimates
+    assert (exact.kind, exact.value) == ("exact", pytest.approx(np.logaddexp(without, within), rel=1e-12))
+
+
+def test_annealing_of_labels_in_pairs():
+    rng = np.random.default_rng(0)
+    some = space("hypercube", 21, "pairs")
+    weights = 0.3 * rng.normal(size=some.dimension)
+    exact, estimate, lower = tc.structured_ln_z((some, weights), method="ais", exact=True, seed=1).estimates
+    assert exact.kind == "exact"
+    assert estimate.value == pytest.approx(exact.value, abs=5 * estimate.standard_error)
+    assert 0 < estimate.standard_error < 0.1
+    assert lower.value < exact.value
+    many = space("hypercube", 40, "pairs")
+    estimate, lower = tc.structured_ln_z((many, 0.1 * rng.normal(size=many.dimension)), seed=1).estimates
+    assert (estimate.method, lower.value < estimate.value) == ("ais", True)
+    with pytest.raises(InputError, match="--method ais does not go with subtrees; it takes pairs of labels"):
+        tc.structured_ln_z(TREE, method="ais")
+
+
 def test_the_posterior_is_that_of_the_perturbations():
     found = tc.structured_ln_z(TREE, method="full-rank", samples=200, seed=2)
     assert found.posterior.shape == 200
     assert found.posterior.mean_log_z == pytest.approx(LOG_Z, abs=5 / math.sqrt(200))
     assert found.problems == 200
+
+
+def test_rankings_whose_log_potentials_are_not_linear(tmp_path):
+    path = tmp_path / "m.toml"
+    path.write_text('space = "permutations"\nfeatures = "mallows"\nelements = 3\nweights = [3, 2, 1, 0.7]\n')
+    (exact,) = tc.structured_ln_z(path).estimates
+    shares = np.exp(-0.7 * np.arange(3)).cumsum()
+    assert exact.value == pytest.approx(np.log(shares).sum())
+    average = tc.structured_ln_z(path, method="uniform", samples=1000, seed=1).estimates[0]
+    assert average.value == pytest.approx(exact.value, abs=5 * average.standard_error)
+    for method in ("perturb", "telescoping"):
+        with pytest.raises(InputError, match=f"--method {method} does not go with mallows"):
+            tc.structured_ln_z(path, method=method)
+    with pytest.raises(InputError, match="--method meta does not go with mallows"):
+        tc.structured_sample(path, method="meta")
 
 
 REFUSED = [

@@ -11,6 +11,7 @@ from thesis_cli.structured.catalogue import space
 from thesis_cli.structured.learn import TOLERANCE, Problem, fit
 from thesis_cli.structured.meta import Coupled, Direct
 from thesis_cli.structured.online import TrainingPace, fit_online, sampled_gradient, smoothness
+from thesis_cli.structured.validation import chosen_regularisation
 
 SPACES = [
     ("hypercube", 3, "pairs", None),
@@ -134,3 +135,21 @@ def test_smoothness_is_the_curvature_at_zero():
 def test_bad_problems_are_refused(inputs, structures, regularisation, message):
     with pytest.raises(InputError, match=message):
         Problem(space("hypercube", 2), inputs, np.array(structures), regularisation)
+
+
+def test_regularisations_are_tried_on_held_out_observations():
+    some = problem("hypercube", 3, "linear", count=30)
+    chosen = chosen_regularisation(some)
+    parts = np.array_split(np.random.default_rng(0).permutation(30), 3)
+    losses = []
+    for strength in chosen.tried["regularisation"]:
+        total = 0.0
+        for part in parts:
+            rest = np.setdiff1d(np.arange(30), part)
+            learnt = fit(some.subset(rest, strength * 30 / len(rest)))
+            total += some.subset(part, 1.0).losses(learnt.parameters).sum()
+        losses.append(total / 30)
+    np.testing.assert_allclose(chosen.tried["loss"], losses, rtol=0, atol=2e-3)  # fits of folds end a little early
+    best = chosen.tried["regularisation"][int(np.argmin(losses))]
+    assert 10**-0.5 <= chosen.regularisation / best <= 10**0.5
+    assert chosen.loss == min(chosen.tried["loss"])

@@ -10,9 +10,9 @@ import pytest
 from scipy.special import logsumexp
 
 from thesis_cli.base.errors import InputError, ModelTooLarge
-from thesis_cli.structured import cycles, local_search, partitions
-from thesis_cli.structured import permutations as orderings
+from thesis_cli.structured import cycles, local_search, orderings, partitions
 from thesis_cli.structured.catalogue import space
+from thesis_cli.structured.orderings import Known
 from thesis_cli.structured.pairs import as_matrices
 from thesis_cli.structured.space import Space
 
@@ -81,6 +81,37 @@ def test_sums_are_those_of_an_enumeration(small, scale):
     np.testing.assert_allclose(small.log_partition(weights), log_z, rtol=1e-12, atol=1e-12)
     expected = np.exp(scores - log_z).T @ features
     np.testing.assert_allclose(small.mean_features(weights), expected, atol=1e-10)
+    together = small.sums(weights)
+    np.testing.assert_allclose(together[0], log_z, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(together[1], expected, atol=1e-10)
+
+
+LEVELS = np.array(
+    [[0, 1, 2, 3, 4], [0, 0, 1, 2, 2], [-1, 0, 1, -1, 0], [1, 1, 1, 0, 1], [-1, -1, -1, -1, -1], [0, -1, 2, 1, -1]]
+)
+"""A whole ranking, ties, a chain with a tie, a top list, nothing, a chain."""
+
+
+def agreeing(rows, levels):
+    """Permutations that agree with the levels of items."""
+    pairs = [(i, j) for i, j in itertools.permutations(range(len(levels)), 2) if 0 <= levels[i] < levels[j]]
+    return rows[[all(row[i] < row[j] for i, j in pairs) for row in rows]]
+
+
+@pytest.mark.parametrize("features", ["positions", "ranks", "orders", "plackett-luce", "mallows"])
+@pytest.mark.parametrize("scale", [1.0, 300.0])
+def test_what_is_known_of_a_ranking_is_the_sum_of_all_that_agree(features, scale):
+    one, known = space("permutations", 5, features), Known(LEVELS)
+    rows, weights = everything(one), weights_of(one, len(LEVELS), scale)
+    whole = np.argsort(np.argsort(LEVELS, axis=1, kind="stable"), axis=1)
+    values, slopes = one.seen(weights, whole, known)
+    for row, levels in enumerate(LEVELS):
+        expected = logsumexp(one.scores(agreeing(rows, levels), weights[row]))
+        assert values[row] == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    for at in range(one.frozen, one.dimension):
+        step = 1e-6 * np.eye(one.dimension)[at]
+        difference = (one.seen(weights + step, whole, known)[0] - one.seen(weights - step, whole, known)[0]) / 2e-6
+        np.testing.assert_allclose(slopes[:, at], difference, atol=1e-6 * scale)
 
 
 def test_the_maximum_is_that_of_an_enumeration(small):
@@ -92,6 +123,17 @@ def test_the_maximum_is_that_of_an_enumeration(small):
     np.testing.assert_allclose(best.values, expected, atol=1e-12)
     found = [small.scores(row[None], w)[0] for row, w in zip(best.structures, weights, strict=True)]
     np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("count", [1, 3, 40])
+def test_the_best_structures_are_those_of_an_enumeration(small, count):
+    weights = weights_of(small, 5)
+    rows, (values, found) = everything(small), small.best(weights, count)
+    expected = -np.sort(-(small.features(rows) @ weights.T), axis=0)[:count].T
+    np.testing.assert_allclose(values, expected, atol=1e-12)
+    for vector, own, structures in zip(weights, values, found, strict=True):
+        np.testing.assert_allclose(small.scores(structures, vector), own, atol=1e-12)
+        assert len(np.unique(structures, axis=0)) == len(structures)
 
 
 def frequencies_fit(rows, structures, chances):
@@ -269,6 +311,48 @@ def test_larger_spaces_have_known_sizes(name, elements, features, expected):
     if elements < 20 or name == "subtrees":
         assert large.log_partition(np.zeros((1, large.dimension)))[0] == pytest.approx(math.log(expected), abs=1e-10)
     large.check(large.sample(3, np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize("features", ["plackett-luce", "mallows"])
+def test_rankings_with_their_own_sums_are_those_of_an_enumeration(features):
+    one = space("permutations", 4, features)
+    rows, weights = everything(one), weights_of(one, 4, 2.0)
+    best, (log_z, slopes) = one.maximise(weights), one.sums(weights)
+    for row, vector in enumerate(weights):
+        scores = one.scores(rows, vector)
+        assert log_z[row] == pytest.approx(logsumexp(scores), abs=1e-12)
+        assert best.values[row] == pytest.approx(scores.max(), abs=1e-12)
+        chances = np.exp(scores - logsumexp(scores))
+        placed = [[chances @ (rows[:, item] == place) for place in range(4)] for item in range(4)]
+        np.testing.assert_allclose(one.chances(vector[None])[0], placed, atol=1e-12)
+        np.testing.assert_allclose(one.expected_positions(vector[None])[0], chances @ rows, atol=1e-12)
+        values, first = one.best(vector[None], 5)
+        np.testing.assert_allclose(values[0], -np.sort(-scores)[:5], atol=1e-12)
+        np.testing.assert_allclose(one.scores(first[0], vector), values[0], atol=1e-12)
+        draws = one.draw(vector, 4000, np.random.default_rng(2))
+        assert frequencies_fit(rows, draws, chances)
+    for at in range(one.frozen, one.dimension):
+        step = 1e-6 * np.eye(one.dimension)[at]
+        difference = (one.log_partition(weights + step) - one.log_partition(weights - step)) / 2e-6
+        np.testing.assert_allclose(slopes[:, at], difference, atol=1e-7)
+
+
+@pytest.mark.parametrize("scale", [0.1, 10.0, 100.0, 1000.0])
+def test_rough_sums_have_six_digits(scale):
+    one = space("hypercube", 5, "pairs")
+    weights = weights_of(one, 20, scale)
+    log_z, mean = one.rough().sums(weights)
+    np.testing.assert_allclose(log_z, one.log_partition(weights), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(mean, one.mean_features(weights), atol=1e-6)
+
+
+@pytest.mark.parametrize("features", ["positions", "ranks", "orders"])
+def test_chances_of_positions_are_those_of_an_enumeration(features):
+    one = space("permutations", 4, features)
+    rows, weights = everything(one), weights_of(one, 2)
+    chances = np.exp(one.features(rows) @ weights.T - one.log_partition(weights))
+    placed = [[chances.T @ (rows[:, item] == place) for place in range(4)] for item in range(4)]
+    np.testing.assert_allclose(one.chances(weights), np.transpose(placed, (2, 0, 1)), atol=1e-12)
 
 
 def test_orders_of_equal_weights_are_mallows_model():

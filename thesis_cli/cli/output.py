@@ -28,6 +28,7 @@ from thesis_cli.commands.core.overwrite import (
 )
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, aligned
+from thesis_cli.commands.inputs.trained import SUFFIX as TRAINED
 
 CHECKED = ("ledger", "out", "init_schema", "model_out")
 """Fields whose files the commands check, or keep and add to."""
@@ -59,7 +60,8 @@ def choose(
     if given is not None:
         path = Path(given)
         check_writable("--out", path, suffix, suffix in FOLDERS)
-        if any(i.resolve() in (path.resolve(), record_of(path).resolve()) for i in inputs):
+        traces = [path.with_suffix(".csv")] if suffix == TRAINED else []
+        if {i.resolve() for i in inputs} & {each.resolve() for each in (path, record_of(path), *traces)}:
             raise InputError(f"--out {path} would overwrite the input", "give another --out")
         if not written_by(record_of(path), request):
             check_overwritten("--out", path, overwrite)

@@ -19,16 +19,19 @@ from thesis_cli.commands.inputs.models import label
 from thesis_cli.commands.inputs.structures import (
     NoiseName,
     StructuredSource,
+    check_linear,
     check_rows,
     noise_option,
     open_structured,
     structured_argument,
 )
-from thesis_cli.commands.ln_z.estimates import EstimatesResult, estimates_columns
+from thesis_cli.commands.ln_z.estimates import TIME_LIMIT, EstimatesResult, LnZOptions, estimates_columns
+from thesis_cli.commands.ln_z.methods import answer
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from thesis_cli.models.factor_graph import FactorGraph
     from thesis_cli.perturbation.estimate import Estimate
     from thesis_cli.perturbation.tricks.tricks import GammaPosterior
     from thesis_cli.structured.meta import Sampler
@@ -36,7 +39,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("thesis_cli")
 
-METHODS = ("exact", "perturb", "full-rank", "uniform", "telescoping")
+METHODS = ("exact", "perturb", "full-rank", "uniform", "telescoping", "ais")
+
+SECONDS = 10.0
+"""Longest that `auto` waits for an exact algorithm of factor graphs."""
+
+VISITS, CHAINS, TEMPERATURES = 4 * 10**8, 40, (50, 1000)
+"""Tables that annealing looks at, some seconds of them; its chains; fewest and most temperatures."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +55,9 @@ class StructuredLnZRequest(Request):
     usual = ("method", "samples", "exact", "seed")
 
     model: StructuredSource = structured_argument()
-    method: Literal["auto", "exact", "telescoping", "uniform", "perturb", "full-rank"] = option(
-        "auto", "Method; auto takes exact, or perturb and uniform where no exact algorithm fits."
+    method: Literal["auto", "exact", "telescoping", "uniform", "perturb", "full-rank", "ais"] = option(
+        "auto",
+        "Method; auto takes exact or, where that does not fit, ais for pairs of labels, else perturb and uniform.",
     )
     error: float = option(
         0.1, "Relative error of Z that shall be guaranteed.", above=0, below=1, methods=("telescoping",)
@@ -75,7 +85,7 @@ class StructuredLnZRequest(Request):
         most=10**8,
         methods=("perturb", "full-rank", "uniform"),
     )
-    exact: bool = option(False, "Add the exact answer.", methods=("perturb", "full-rank", "uniform", "telescoping"))
+    exact: bool = option(False, "Add the exact answer.", methods=METHODS[1:])
     confidence: float | None = option(
         None,
         "Confidence level of the interval, or probability of the guarantee.",
@@ -137,6 +147,8 @@ def run(request: StructuredLnZRequest, progress: Progress) -> StructuredLnZResul
     with about(source):
         model = open_structured(request.model)
         estimates, methods = _planned(request, model)
+        for method in {"perturb", "telescoping"}.intersection(methods):
+            check_linear(f"--method {method}", model)
         confidence = request.confidence or (0.75 if methods == ["telescoping"] else 0.95)
         job = _Job(request, model, confidence, seed, progress)
         found = [_METHODS[method](job) for method in methods]
@@ -157,16 +169,16 @@ def run(request: StructuredLnZRequest, progress: Progress) -> StructuredLnZResul
 def _planned(request: StructuredLnZRequest, model: StructuredModel) -> tuple[list[Estimate], list[str]]:
     """The exact answer, if there is to be one, and the methods to carry out."""
     methods: list[str] = heeding(request, METHODS) if request.method == "auto" else [request.method]
-    alone = "exact" in methods
+    alone, asked = "exact" in methods, request.method != "auto" or request.exact
     if not alone and not request.exact:
         return [], methods[:1]
     try:
-        return [_exact(model)], [] if alone else methods[:1]
+        return [_exact(model, TIME_LIMIT if asked else SECONDS)], [] if alone else methods[:1]
     except ModelTooLarge as error:
-        if request.method != "auto" or request.exact:
+        if asked:
             raise
         logger.debug("no exact answer: %s", error)
-        return [], ["perturb", "uniform"]
+        return [], ["perturb", "uniform"] if _graph(model) is None else ["ais"]
 
 
 @dataclass(frozen=True)
@@ -185,12 +197,39 @@ class _Job:
         return np.random.SeedSequence(self.seed).spawn(count)
 
 
-def _exact(model: StructuredModel) -> Estimate:
+def _exact(model: StructuredModel, seconds: float) -> Estimate:
+    """ln Z by the algorithm of the space, or by one of factor graphs."""
     from thesis_cli.base.rounding import log_of_sum
     from thesis_cli.perturbation.estimate import fixed_estimate
+    from thesis_cli.structured.space import ENUMERATED
 
-    log_z = float(model.space.log_partition(model.weights[None])[0])
+    try:
+        log_z = float(model.space.log_partition(model.weights[None])[0])
+    except ModelTooLarge:
+        graph = _graph(model)
+        if graph is None:
+            raise
+        options = LnZOptions(samples=0, seed=0, jobs=1, seconds=seconds, max_configurations=ENUMERATED)
+        return answer("exact", graph, options).estimates[0]
     return fixed_estimate(log_of_sum(log_z), "exact", "the space's algorithm", "Vembu et al. section 1")
+
+
+def _graph(model: StructuredModel) -> FactorGraph | None:
+    """The model as a factor graph, if it is one."""
+    from thesis_cli.structured.hypercube import PairHypercube
+
+    return model.space.factor_graph(model.weights) if isinstance(model.space, PairHypercube) else None
+
+
+def _ais(job: _Job) -> _FoundEstimates:
+    """Annealed importance sampling from the labels on their own, and a lower bound with a probability."""
+    graph = _graph(job.model)
+    if graph is None:
+        raise InputError(f"--method ais does not go with {job.model.space.name}", "it takes pairs of labels")
+    visits = CHAINS * sum(len(factor.scope) for factor in graph.factors)
+    own = {"chains": CHAINS, "temperatures": min(max(VISITS // max(1, visits), TEMPERATURES[0]), TEMPERATURES[1])}
+    options = LnZOptions(samples=0, seed=job.seed, jobs=1, confidence=job.confidence)
+    return _FoundEstimates(list(answer("ais", graph, options, job.progress, own).estimates))
 
 
 def _perturb(job: _Job) -> _FoundEstimates:
@@ -268,7 +307,7 @@ def _sampler(request: StructuredLnZRequest, model: StructuredModel) -> Sampler:
     return Coupled(request.most_steps)
 
 
-_METHODS = {"perturb": _perturb, "full-rank": _full_rank, "uniform": _uniform, "telescoping": _telescoping}
+_METHODS = {"perturb": _perturb, "full-rank": _full_rank, "uniform": _uniform, "telescoping": _telescoping, "ais": _ais}
 
 COMMAND = Command(
     StructuredLnZRequest,

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from thesis_cli.base.arrays import Floats, Ints
     from thesis_cli.commands.structured_train import StructuredTrainResult
     from thesis_cli.structured.learning_data import Table
+    from thesis_cli.structured.observations import Observed
+    from thesis_cli.structured.orderings import Known
     from thesis_cli.structured.predictor import Predictor
 
     DataSource = str | Path | Table | pd.DataFrame
@@ -57,22 +59,27 @@ class StructuredPredictRequest(Request):
         "items sorted by expected position.",
     )
 
+    best: int = option(1, "Structures for each observation, the most probable first.", least=1, most=1000)
+
     def check(self) -> None:
-        """Refuse a request without a predictor."""
+        """Refuse a request without a predictor, and several structures that are not the most probable."""
         if self.weights is None:
             raise InputError("--weights is missing", "give a file that thesis-cli structured train has written")
+        if self.best > 1 and self.decision == "marginal":
+            raise InputError("--best does not go with --decision marginal", "leave one of them out")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class StructuredPredictResult(Result):
-    """The predictions. The table has a row for each observation: a column for each label, and
-    `log_probability`, ln p of the structure, if ln Z has an exact algorithm. If the data have
-    labels, their `log_likelihood` and the losses follow, by name.
+    """The predictions. The table has a row for each observation, or for each of its best structures, which
+    `row` and `place` number: a column for each label, and `log_probability`, ln p of the structure, if
+    ln Z has an exact algorithm. If the data have labels, their `log_likelihood` and the losses follow, by
+    name; of rankings in several preferences, means over these.
 
     Attributes
     ----------
     predictor : that was applied.
-    structures : rows of its space, shape (n, width).
+    structures : rows of its space, the best for each observation, shape (n, width).
     exact : whether the most probable structures are known to be; None with --decision marginal.
     losses : means over the rows with their standard errors, by name; empty without labels.
     """
@@ -121,65 +128,87 @@ def run(request: StructuredPredictRequest, progress: Progress) -> StructuredPred
     """Read predictor and data, and predict."""
     import numpy as np
 
-    from thesis_cli.structured.learning_data import labelled, read_table
+    from thesis_cli.structured.learning_data import observed, read_table
 
     predictor, table = _predictor(request.weights), read_table(request.data)
     task = predictor.task
-    present = [name for name in task.labels if name in table.names]
+    present = [name for name in task.columns if name in table.names]
     with about(table.source):
-        weights = predictor.weights(table.columns(predictor.inputs))
-        truth = labelled(table, task) if present else None
-        parts, part_exact = [], []
+        weights = predictor.weights(table)
+        truth = observed(table, task) if present else None
+        truth = truth if truth is not None and len(truth.rows) else None
+        parts, exact = [], True
         with progress(len(weights), "rows") as tick:
             for start in range(0, len(weights), ROWS):
-                part = slice(start, start + ROWS)
-                known = None if truth is None else truth[part]
-                found, exact = _decided(predictor, weights[part], request.decision)
-                parts.append(_measured(predictor, weights[part], found, known))
-                part_exact.append(exact)
+                found, sure = _decided(predictor, weights[start : start + ROWS], request)
+                parts.append(found)
+                exact &= sure
                 tick(len(found))
-    whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    structures = whole.pop("structures")
-    measured = {name: values for name, values in whole.items() if name != "log_probability"}
-    labels = task.labels_of(structures)
-    columns = {name: labels[:, at] for at, name in enumerate(task.labels)}
+    structures = np.concatenate(parts)
+    several = structures.shape[1]
+    weights = np.repeat(weights, several, axis=0)
+    measured = {} if truth is None else _losses(predictor, weights, structures, truth)
+    labels = task.labels_of(structures.reshape(len(weights), -1))
+    numbers = {"row": np.arange(len(weights)) // several + 1, "place": np.arange(len(weights)) % several + 1}
+    columns = numbers if several > 1 else {}
+    columns |= {name: labels[:, at] for at, name in enumerate(task.labels)}
+    columns |= _log_likelihood(predictor, weights, structures.reshape(len(weights), -1), "log_probability")
     return StructuredPredictResult(
-        columns=Columns({**columns, **whole}),
+        columns=Columns(columns | measured),
         request=request,
         settings=settings_of(request),
         predictor=predictor,
-        structures=structures,
-        exact=None if request.decision == "marginal" else all(part_exact),
-        losses={name: (float(each.mean()), _standard_error(each)) for name, each in measured.items()},
+        structures=structures[:, 0],
+        exact=None if request.decision == "marginal" else exact,
+        losses={name: _mean(each[::several]) for name, each in measured.items()},
     )
 
 
-def _decided(predictor: Predictor, weights: Floats, decision: Decision) -> tuple[Ints, bool]:
-    """Structures of some rows, and whether they are known to be what the decision asks for."""
-    if decision == "map":
+def _decided(predictor: Predictor, weights: Floats, request: StructuredPredictRequest) -> tuple[Ints, bool]:
+    """Structures of some rows, shape (n, best, width), and whether they are known to be what is asked for."""
+    if request.best > 1:
+        return predictor.task.space.best(weights, request.best)[1], True
+    if request.decision == "map":
         found = predictor.task.space.maximise(weights)
-        return found.structures, found.exact
-    return predictor.task.decide(weights, decision), True
+        return found.structures[:, None], found.exact
+    return predictor.task.decide(weights, request.decision)[:, None], True
 
 
-def _measured(predictor: Predictor, weights: Floats, structures: Ints, truth: Ints | None) -> dict[str, Any]:
-    """Structures of some rows with their probabilities and losses."""
+def _losses(predictor: Predictor, weights: Floats, structures: Ints, truth: Observed) -> dict[str, Floats]:
+    """Log-likelihoods and losses of structures, shape (n, best, width), by name; nan for rows without labels."""
+    import numpy as np
+
+    several = structures.shape[1]
+    rows = (truth.rows[:, None] * several + np.arange(several)).ravel()
+    which = np.repeat(np.arange(len(truth.rows)), several)
+    known, own = None if truth.known is None else truth.known[which], truth.structures[which]
+    found = _log_likelihood(predictor, weights[rows], own, "log_likelihood", known)
+    found |= predictor.task.losses(own, structures.reshape(len(weights), -1)[rows], known)
+    counts = np.bincount(rows, minlength=len(weights))
+    with np.errstate(invalid="ignore"):
+        return {name: np.bincount(rows, each, minlength=len(weights)) / counts for name, each in found.items()}
+
+
+def _log_likelihood(
+    predictor: Predictor, weights: Floats, structures: Ints, name: str, known: Known | None = None
+) -> dict[str, Floats]:
+    """ln p of structures by a name; nothing if ln Z has no exact algorithm."""
     from thesis_cli.base.errors import ModelTooLarge
     from thesis_cli.structured.learn import negative_log_likelihood
 
-    task = predictor.task
-    found: dict[str, Any] = {"structures": structures}
     try:
-        found["log_probability"] = -negative_log_likelihood(task.space, weights, found["structures"])
-        if truth is not None:
-            found["log_likelihood"] = -negative_log_likelihood(task.space, weights, truth)
+        return {name: -negative_log_likelihood(predictor.task.space, weights, structures, known)}
     except ModelTooLarge:
-        pass  # the table then has no probabilities
-    return found if truth is None else {**found, **task.losses(truth, found["structures"])}
+        return {}
 
 
-def _standard_error(values: Floats) -> float:
-    return float(values.std(ddof=1) / len(values) ** 0.5) if len(values) > 1 else float("nan")
+def _mean(values: Floats) -> tuple[float, float]:
+    """Mean of the values that there are, and its standard error."""
+    import numpy as np
+
+    there = values[~np.isnan(values)]
+    error = float(there.std(ddof=1) / len(there) ** 0.5) if len(there) > 1 else float("nan")
+    return float(there.mean()), error
 
 
 def _predictor(source: PredictorSource) -> Predictor:
@@ -201,5 +230,7 @@ COMMAND = Command(
         "structured predict data/labels/iris-ranking-test.csv --weights data/labels/iris-ranking.safetensors",
         "structured predict data/labels/tumours-test.csv --weights data/labels/tumours-pairs.safetensors "
         "--decision marginal --out results/runs/tumours.csv",
+        "structured predict data/labels/iris-ranking-test.csv --weights data/labels/iris-ranking.safetensors "
+        "--best 3 --out results/runs/best.csv",
     ),
 )

@@ -19,6 +19,7 @@ from thesis_cli.commands.inputs.models import label
 from thesis_cli.commands.inputs.structures import (
     NoiseName,
     StructuredSource,
+    check_linear,
     check_rows,
     noise_option,
     open_structured,
@@ -143,6 +144,8 @@ def run(request: StructuredSampleRequest, progress: Progress) -> StructuredSampl
     with about(source):
         model = open_structured(request.model)
         check_rows("--count", request.count, model)
+        if request.method != "draw":
+            check_linear(f"--method {request.method}", model)
         root = np.random.SeedSequence(seed)
         if request.method == "perturb":
             drawn = _perturbed(model, request, root, progress)

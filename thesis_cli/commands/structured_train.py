@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,34 +16,39 @@ from thesis_cli.commands.core.fields import argument, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.inputs.trained import SUFFIX, save_trained
-from thesis_cli.structured.names import FeatureName, Gradient, SamplerName, TaskName
+from thesis_cli.structured.names import FeatureName, Gradient, Interactions, SamplerName, TaskName, Unranked
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
     from thesis_cli.structured.checkpoint import Checkpoint
-    from thesis_cli.structured.learn import Fit, Problem
+    from thesis_cli.structured.learn import Fit
     from thesis_cli.structured.learning_data import Table
     from thesis_cli.structured.predictor import Predictor
     from thesis_cli.structured.tasks import Task
+    from thesis_cli.structured.training import Prepared
+    from thesis_cli.structured.validation import Chosen
 
     DataSource = str | Path | Table | pd.DataFrame
     """The path of a CSV file, or a table."""
 else:
     DataSource = str
 
+MOST_REGULARISATION = 1e12
+
 
 @dataclass(frozen=True, kw_only=True)
 class StructuredTrainRequest(Request):
-    """Learn to predict label sets, rankings or paths of a hierarchy from numbers.
+    """Learn to predict label sets, rankings or paths of a hierarchy.
 
     An observation is a row: inputs, then a column of 0 and 1 for each label (multilabel), the rank
-    of each item (ranking, 1 is best), or 0 and 1 for each node of a tree (hierarchy). The same
-    command goes on from the last checkpoint if it was cut short.
+    of each item (ranking, 1 is best), or 0 and 1 for each node of a tree (hierarchy). Inputs may be text,
+    and cells may be empty: inputs that are missing, items without a rank. The same command goes on from the
+    last checkpoint if it was cut short.
     """
 
-    usual = ("task", "labels", "parents", "features", "regularisation", "out")
+    usual = ("task", "labels", "preferences", "parents", "features", "interactions", "regularisation", "out")
 
     data: DataSource = argument(
         "Observations: a CSV file with a heading, the inputs first and the labels last.", names="file", objects=True
@@ -55,6 +61,13 @@ class StructuredTrainRequest(Request):
         most=10**6,
         default_text="none",
     )
+    preferences: str | None = option(
+        None,
+        "Column of rankings such as `a > b = c`, with commas between several, instead of a column for each rank.",
+        metavar="COLUMN",
+        default_text="none",
+    )
+    unranked: Unranked = option("anywhere", "Place of items without a rank: anywhere, or after all others.")
     parents: Path | None = option(
         None,
         "Tree of a hierarchy: a CSV file with the columns node and parent, the root's parent empty. Nodes are columns "
@@ -64,10 +77,22 @@ class StructuredTrainRequest(Request):
     )
     features: FeatureName | None = option(
         None,
-        "Features of a structure: bits (linear) and pairs of bits; positions, ranks or orders of items; nodes.",
-        default_text="linear, positions or nodes",
+        "Model: labels that are independent (linear) or that depend on each other (pairs); rankings by Plackett-Luce, "
+        "Mallows, or with weights of ranks, positions or orders of items; nodes.",
+        default_text="pairs, or linear beyond 14 labels; plackett-luce, or positions with --method sampled; nodes",
     )
-    regularisation: float = option(0.01, "Weight of the squared norm of the parameters.", above=0, most=1e12)
+    interactions: Interactions = option(
+        "trees", "Interactions of inputs: none, or what extremely randomised trees predict, as further inputs."
+    )
+    categories: tuple[str, ...] = option(
+        (), "Input whose numbers stand for categories.", metavar="COLUMN", default_text="none"
+    )
+    regularisation: str = option(
+        "auto",
+        "Weight of the squared norm of the parameters; auto takes what cross-validation finds best, or 0.01 with "
+        "--method sampled.",
+        metavar="auto|NUMBER",
+    )
     method: Gradient = option(
         "exact", "Gradients: exact ones in L-BFGS, or samples for a few observations at a time where none are exact."
     )
@@ -97,22 +122,35 @@ class StructuredTrainRequest(Request):
         False, "Replace files that this command did not write with these settings.", recorded=False
     )
 
+    @property
+    def strength(self) -> float | None:
+        """The regularisation; None if it shall be chosen."""
+        return None if self.regularisation == "auto" else float(self.regularisation)
+
     def check(self) -> None:
         """Refuse a task without what it needs, and options of other tasks."""
         if self.task is None:
             raise InputError("--task is missing", "give multilabel, ranking or hierarchy")
-        if self.task == "hierarchy":
-            if self.parents is None:
-                raise InputError("--task hierarchy needs --parents", "give the file of the tree")
-            if self.labels is not None:
-                raise InputError(
-                    "--labels does not go with --task hierarchy", "leave it out: the tree names the labels"
-                )
-        else:
-            if self.labels is None:
-                raise InputError(f"--task {self.task} needs --labels", "give the number of label columns")
-            if self.parents is not None:
-                raise InputError(f"--parents does not go with --task {self.task}", "leave it out")
+        places = {"--labels": self.labels, "--preferences": self.preferences, "--parents": self.parents}
+        own = {"hierarchy": ("--parents",), "ranking": ("--labels", "--preferences")}.get(self.task, ("--labels",))
+        given = [name for name, value in places.items() if value is not None]
+        if not given:
+            raise InputError(f"--task {self.task} needs {' or '.join(own)}", "give one")
+        for name in given:
+            if name not in own:
+                raise InputError(f"{name} does not go with --task {self.task}", "leave it out")
+        if len(given) > 1:
+            raise InputError(f"{given[0]} does not go with {given[1]}", "give one of them")
+        if self.unranked != "anywhere" and self.task != "ranking":
+            raise InputError(f"--unranked does not go with --task {self.task}", "leave it out")
+        if self.regularisation != "auto":
+            try:
+                found = float(self.regularisation)
+            except ValueError:
+                found = math.nan
+            if not 0 < found <= MOST_REGULARISATION:
+                remedy = f"it must be auto, or a number above 0 and up to {MOST_REGULARISATION:g}"
+                raise InputError(f"--regularisation is {self.regularisation[:60]}", remedy)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -127,6 +165,8 @@ class StructuredTrainResult(Result):
     observations : number of rows.
     objective, excess : at the end; nan where ln Z has no exact algorithm.
     bounds : of the norm of the best parameters: sqrt(ln |Y| / lambda) and R / lambda.
+    regularisation : lambda.
+    chosen : what cross-validation tried; None if the regularisation was given.
     losses : means over the observations, by name, of the most probable structures.
     """
 
@@ -135,6 +175,8 @@ class StructuredTrainResult(Result):
     objective: float
     excess: float
     bounds: tuple[float, float]
+    regularisation: float
+    chosen: Chosen | None
     losses: Mapping[str, float]
 
     @property
@@ -144,8 +186,9 @@ class StructuredTrainResult(Result):
 
     @presentation
     def lines(self) -> list[tuple[str, str]]:
-        """Data, structures, objective, norm and losses."""
+        """Data, structures, trees, regularisation, objective, norm and losses."""
         from thesis_cli.commands.outputs.structured_losses import losses_text
+        from thesis_cli.structured.forest import TREES
 
         task, p = self.predictor.task, self.predictor.parameters
         space = task.space
@@ -156,8 +199,12 @@ class StructuredTrainResult(Result):
             ("data", f"{self.settings['data']}: {what}, {counted(len(task.labels), 'label')}"),
             ("structures", f"{space.name}, {many}, features {task.features}"),
         ]
+        if self.predictor.encoding.forest is not None:
+            found.append(("trees", f"{TREES}, whose predictions are further inputs"))
+        how = f", {self.chosen.loss:.4f} nats a held-out row" if self.chosen else ""
+        found.append(("regularisation", f"{self.regularisation:.3g}{how}"))
         if self.objective == self.objective:
-            least = f"at most {max(self.excess, 1e-9):.1g} above the least"
+            least = f"at most {max(self.excess, 1e-9):.1g} above the least" if self.excess == self.excess else "local"
             found.append(("objective", f"{self.objective:.6g} nats a row, {least}"))
         return [
             *found,
@@ -172,6 +219,9 @@ class StructuredTrainResult(Result):
             "observations": self.observations,
             "structures": str(self.predictor.task.space.size()),
             "parameters": self.predictor.parameters.size,
+            "chosen_regularisation": self.regularisation,
+            "held_out_loss": self.chosen.loss if self.chosen else None,
+            "tried": dict(self.chosen.tried) if self.chosen else None,
             "objective": self.objective,
             "excess": self.excess,
             "norm": self.norm,
@@ -202,35 +252,41 @@ class StructuredTrainResult(Result):
 
 def run(request: StructuredTrainRequest, progress: Progress) -> StructuredTrainResult:
     """Read the data, and train."""
+    import dataclasses
+
     from thesis_cli.structured.checkpoint import digest
-    from thesis_cli.structured.learn import Problem
-    from thesis_cli.structured.learning_data import labelled, read_table
-    from thesis_cli.structured.predictor import Predictor, design, standardisation
+    from thesis_cli.structured.learning_data import read_table
+    from thesis_cli.structured.predictor import Predictor
+    from thesis_cli.structured.training import prepared
 
     table = read_table(request.data)
     with about(table.source):
         task, names = _task(request, table)
-        values, structures = table.columns(names), labelled(table, task)
-        shift, scale = standardisation(values) if request.standardise else (0 * values[0], 0 * values[0] + 1)
-        problem = Problem(task.space, design(values, shift, scale), structures, request.regularisation)
+        ready = prepared(table, task, names, request.categories, request.interactions, request.standardise)
+        if request.method == "sampled" and not (task.space.linear and ready.problem.known is None):
+            what = "rankings known in part" if task.space.linear else task.features
+            raise InputError(f"--method sampled does not go with {what}", "leave it out")
     settings = settings_of(request, features=task.features)
     made_from = {name: value for name, value in settings.items() if name not in ("out", "data", "parents")}
-    made_from |= {"sha256": digest(problem.inputs, structures), "labels": list(task.labels)}
+    made_from |= {"sha256": digest(ready.problem.inputs, ready.observed.structures), "labels": list(task.labels)}
     checkpoint = _checkpoint(request, made_from)
     total, unit = (request.iterations, "iterations") if request.method == "exact" else (request.passes, "passes")
     with progress(total, unit) as tick:
-        fit = _fit(request, problem, checkpoint, tick)
-    found = task.decide(problem.inputs @ fit.parameters)
+        fit, strength, chosen = _fit(request, ready, checkpoint, tick)
+    found = task.decide(ready.problem.inputs @ fit.parameters)
+    losses = task.losses(ready.problem.structures, found, ready.problem.known)
     result = StructuredTrainResult(
         columns=fit.trace,
         request=request,
         settings=settings,
-        predictor=Predictor(task, names, fit.parameters, shift, scale, made_from),
-        observations=table.count,
+        predictor=Predictor(task, ready.encoding, fit.parameters, {**made_from, "regularisation": strength}),
+        observations=len(ready.observed.rows),
         objective=fit.objective,
         excess=fit.excess,
-        bounds=problem.norm_bounds(),
-        losses={name: float(each.mean()) for name, each in task.losses(structures, found).items()},
+        bounds=dataclasses.replace(ready.problem, regularisation=strength).norm_bounds(),
+        regularisation=strength,
+        chosen=chosen,
+        losses={name: float(each.mean()) for name, each in losses.items()},
     )
     if request.out is not None:
         result.save(request.out)
@@ -240,21 +296,26 @@ def run(request: StructuredTrainRequest, progress: Progress) -> StructuredTrainR
 
 def _task(request: StructuredTrainRequest, table: Table) -> tuple[Task, tuple[str, ...]]:
     """The task, and the names of the inputs."""
-    from thesis_cli.structured.learning_data import read_tree, split
-    from thesis_cli.structured.tasks import Task, feature_names
+    from thesis_cli.structured.learning_data import items_of, read_tree, split
+    from thesis_cli.structured.tasks import Task, default_features
 
     assert request.task is not None
-    features = request.features or feature_names(request.task)[0]
+    parents: tuple[int, ...] = ()
     if request.parents is not None:
         tree = read_tree(request.parents)
-        names = tuple(name for name in table.names if name not in tree.names)
-        table.columns(tree.names)
-        if not names:
-            raise InputError("it has no inputs", "give columns that are no nodes of the tree")
-        return Task(request.task, tree.names, features, tree.parents), names
-    assert request.labels is not None
-    names, labels = split(table, request.labels)
-    return Task(request.task, labels, features), names
+        labels, parents = tree.names, tree.parents
+        names = tuple(name for name in table.names if name not in labels)
+        table.columns(labels)
+    elif request.preferences is not None:
+        labels = items_of(table, request.preferences)
+        names = tuple(name for name in table.names if name != request.preferences)
+    else:
+        assert request.labels is not None
+        names, labels = split(table, request.labels)
+    if not names and request.task != "ranking":
+        raise InputError("it has no inputs", "give columns that are no labels")
+    features = request.features or default_features(request.task, len(labels), request.method == "sampled")
+    return Task(request.task, labels, features, parents, request.preferences or "", request.unranked), names
 
 
 def _checkpoint(request: StructuredTrainRequest, made_from: Mapping[str, Any]) -> Checkpoint:
@@ -271,22 +332,28 @@ def _checkpoint(request: StructuredTrainRequest, made_from: Mapping[str, Any]) -
         return Checkpoint(path, made_from)
 
 
-def _fit(request: StructuredTrainRequest, problem: Problem, checkpoint: Checkpoint, tick: Tick) -> Fit:
-    """Train, from the checkpoint if there is one."""
-    from thesis_cli.structured.learn import fit
+def _fit(
+    request: StructuredTrainRequest, ready: Prepared, checkpoint: Checkpoint, tick: Tick
+) -> tuple[Fit, float, Chosen | None]:
+    """Train, from the checkpoint if there is one; the parameters, the regularisation, and how it was chosen."""
+    import dataclasses
+
     from thesis_cli.structured.meta import Coupled, Direct
     from thesis_cli.structured.online import OnlineState, TrainingPace, fit_online
+    from thesis_cli.structured.training import DEFAULT, learnt
 
     kept = checkpoint.arrays
     if request.method == "exact":
 
-        def iterated(iteration: int, parameters: Any) -> None:
-            checkpoint.keep(parameters=parameters)
+        def iterated(iteration: int, parameters: Any, strength: float) -> None:
+            checkpoint.keep(parameters=parameters, regularisation=strength)
 
+        strength = float(kept["regularisation"]) if kept else request.strength
         try:
-            return fit(problem, request.iterations, kept.get("parameters"), tick, iterated)
+            found = learnt(ready, strength, request.iterations, kept.get("parameters"), tick, iterated)
         except ModelTooLarge as error:
             raise ModelTooLarge(error.problem, "give --method sampled --sampler meta") from None
+        return found.fit, found.regularisation, found.chosen
 
     def passed(state: OnlineState) -> None:
         numbers = {"done": state.done, "proposals": state.proposals}
@@ -295,7 +362,9 @@ def _fit(request: StructuredTrainRequest, problem: Problem, checkpoint: Checkpoi
     start = OnlineState(int(kept["done"]), kept["parameters"], kept["mean"], int(kept["proposals"])) if kept else None
     pace = TrainingPace(request.passes, request.batch, request.samples)
     sampler = Direct() if request.sampler == "draw" else Coupled()
-    return fit_online(problem, pace, request.seed, sampler, start, tick, passed)
+    strength = request.strength or DEFAULT
+    problem = dataclasses.replace(ready.problem, regularisation=strength, penalties=None)
+    return fit_online(problem, pace, request.seed, sampler, start, tick, passed), strength, None
 
 
 COMMAND = Command(

@@ -13,6 +13,7 @@ import math
 import re
 import sys
 import textwrap
+from importlib import import_module
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
@@ -21,6 +22,7 @@ from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.base.files import write_atomic
 from thesis_cli.commands.core.command import Command, Definition, command_named, default_text
 from thesis_cli.commands.core.fields import OptionField
+from thesis_cli.commands.core.registry import CLASSES as ESTIMATORS
 from thesis_cli.commands.core.registry import entries
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.perturbation.estimate import Estimate
@@ -102,6 +104,7 @@ def stub() -> str:
         "",
         "from thesis_cli.base.errors import InputError as InputError",
         "from thesis_cli.base.errors import WorkFailed as WorkFailed",
+        *(f"from {module} import {name} as {name}" for name, module in ESTIMATORS.items()),
         *sorted(imports),
         "",
         "__version__: str",
@@ -144,7 +147,8 @@ def python_page() -> str:
         purpose = (inspect.getdoc(command.request) or "").partition("\n\n")[0]
         parts += [f"## tc.{function}", f"{purpose} In the shell: `thesis-cli {shell}`.", "\n".join(rows)]
         parts.append(_class_part(command.result))
-    return "\n\n".join([*parts, "## Classes", *map(_class_part, CLASSES)]) + "\n"
+    own = [getattr(import_module(module), name) for name, module in ESTIMATORS.items()]
+    return "\n\n".join([*parts, "## Classes", *map(_class_part, [*own, *CLASSES])]) + "\n"
 
 
 def _class_part(documented: type) -> str:

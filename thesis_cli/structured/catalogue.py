@@ -25,6 +25,7 @@ from thesis_cli.structured.permutations import (
     PositionPermutations,
     RankPermutations,
 )
+from thesis_cli.structured.rankings import Mallows, PlackettLuce
 from thesis_cli.structured.space import Space
 from thesis_cli.structured.subtrees import Subtrees
 
@@ -43,7 +44,8 @@ class SpaceEntry(NamedTuple):
     make : the space of so many elements; None for subtrees, which need parents.
     dimension : number of its features, known before anything is allocated.
     noises : noise on variables of its structures, by the variables; the first one gave the tightest
-        upper bounds in experiments, and at least one takes a space of any size.
+        upper bounds in experiments, and at least one takes a space of any size. None where log-potentials
+        are not linear.
     least : fewest elements.
     """
 
@@ -85,6 +87,8 @@ ENTRIES: dict[str, dict[str, SpaceEntry]] = {
         "positions": SpaceEntry(PositionPermutations, lambda d: d * d, {"positions": NoiseEntry(item_positions)}),
         "ranks": SpaceEntry(RankPermutations, lambda d: d, {"positions": NoiseEntry(ranks_positions)}),
         "orders": SpaceEntry(OrderPermutations, _pairs, ORDERS),
+        "plackett-luce": SpaceEntry(PlackettLuce, lambda d: d, {}),
+        "mallows": SpaceEntry(Mallows, lambda d: d + 1, {}),
     },
     "cycles": {"edges": SpaceEntry(HamiltonianCycles, _pairs, EDGES, least=3)},
     "cycle-sets": {"edges": SpaceEntry(CycleSets, _pairs, EDGES, least=3)},

@@ -12,8 +12,8 @@ import numpy as np
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.structured.lattice import Lattice, LatticeSpace, Level, Subsets
 from thesis_cli.structured.local_search import best_cycle
+from thesis_cli.structured.orderings import added
 from thesis_cli.structured.pairs import as_matrices, pair_table
-from thesis_cli.structured.permutations import added
 from thesis_cli.structured.space import Maxima
 
 LARGEST_CYCLE = 18

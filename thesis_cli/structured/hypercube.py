@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator
 
 import numpy as np
 from scipy.special import expit, logsumexp
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
+from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.structured.pairs import (
     as_matrices,
     bit_rows,
@@ -21,6 +23,10 @@ from thesis_cli.structured.space import Maxima, Space
 
 LARGEST_PAIRS = 20
 """Labels for which all subsets are summed exactly."""
+
+REACH = {np.float32: 70.0, np.float64: 690.0, None: np.inf}
+"""Sum of positive weights up to which no sum overflows, by the type of potentials; None for logarithms. The
+empty set has potential 1, so that one that underflows does not count."""
 
 STARTS = 20
 """Random starts of a local search."""
@@ -66,6 +72,26 @@ class Hypercube(Space):
         weights = self.checked(weights)
         return Maxima(np.maximum(weights, 0.0).sum(axis=1), (weights > 0).astype(np.int64), exact=True)
 
+    def best(self, weights: Floats, count: int) -> tuple[Floats, Ints]:
+        """From the best subset, labels are changed whose weights together are smallest."""
+        weights, count = self.checked(weights), min(count, self.size())
+        values, found = np.empty((len(weights), count)), np.empty((len(weights), count, self.width), np.int64)
+        for row, vector in enumerate(weights):
+            order = np.argsort(np.abs(vector), kind="stable")
+            losses = np.abs(vector)[order].tolist()
+            highest, bits = np.maximum(vector, 0.0).sum(), (vector > 0).astype(np.int64)
+            heap: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
+            for place in range(count):
+                loss, changed = heapq.heappop(heap)
+                values[row, place], found[row, place] = highest - loss, bits
+                found[row, place, order[np.array(changed, np.int64)]] ^= 1
+                after = changed[-1] + 1 if changed else 0
+                if after < len(losses):
+                    heapq.heappush(heap, (loss + losses[after], (*changed, after)))
+                    if changed:
+                        heapq.heappush(heap, (loss - losses[after - 1] + losses[after], (*changed[:-1], after)))
+        return values, found
+
     def draw(self, weights: Floats, count: int, rng: np.random.Generator) -> Ints:
         chances = expit(self.checked(weights[None])[0])
         return np.asarray((rng.random((count, self.elements)) < chances).astype(np.int64))
@@ -80,12 +106,14 @@ class PairHypercube(Hypercube):
     Parameters
     ----------
     elements : number of labels d.
+    rough : whether `sums` may have six digits, in half the time.
     """
 
     diagonal = True
 
-    def __init__(self, elements: int) -> None:
+    def __init__(self, elements: int, rough: bool = False) -> None:
         super().__init__(elements)
+        self._kinds = list(REACH) if rough else list(REACH)[1:]
         self.dimension = elements + elements * (elements - 1) // 2
         self.radius = self.dimension**0.5
 
@@ -117,17 +145,43 @@ class PairHypercube(Hypercube):
             found[part, self.elements :] = inner_masses(masses)
         return found
 
+    def rough(self) -> PairHypercube:
+        return PairHypercube(self.elements, rough=True)
+
+    def sums(self, weights: Floats) -> tuple[Floats, Floats]:
+        from thesis_cli.structured.sum_kernels import pair_sums
+
+        weights = self.checked(weights)
+        self._check_labels()
+        log_z, mean = np.empty(len(weights)), np.empty((len(weights), self.dimension))
+        highest, done = np.maximum(weights, 0.0).sum(axis=1), np.zeros(len(weights), bool)
+        for kind in self._kinds:
+            here = ~done & (highest <= REACH[kind])
+            done |= here
+            if kind is None and here.any():
+                log_z[here], mean[here] = self.log_partition(weights[here]), self.mean_features(weights[here])
+            elif here.any():
+                some, found = np.empty(here.sum()), np.empty((here.sum(), self.dimension))
+                pair_sums(weights[here], self.elements, np.empty((2, self.size()), kind), some, found)
+                log_z[here], mean[here] = some, found
+        return log_z, mean
+
     def maximise(self, weights: Floats) -> Maxima:
         """A best subset: exact up to 20 labels, beyond that the best of a local search."""
         weights = self.checked(weights)
         if self.elements > LARGEST_PAIRS:
             return self._climb(weights)
-        values, best = np.empty(len(weights)), np.empty(len(weights), np.int64)
-        for part in chunks(len(weights), self.size()):
-            scores = self._all_scores(weights[part])
-            best[part] = scores.argmax(axis=1)
-            values[part] = scores.max(axis=1)
-        return Maxima(values, bit_rows(best, self.elements), exact=True)
+        values, found = self.best(weights, 1)
+        return Maxima(values[:, 0], found[:, 0], exact=True)
+
+    def best(self, weights: Floats, count: int) -> tuple[Floats, Ints]:
+        from thesis_cli.structured.sum_kernels import best_subsets
+
+        weights, count = self.checked(weights), min(count, self.size())
+        self._check_labels()
+        values, found = np.empty((len(weights), count)), np.empty((len(weights), count), np.int64)
+        best_subsets(np.ascontiguousarray(weights), self.elements, values, found)
+        return values, bit_rows(found.ravel(), self.elements).reshape(len(weights), count, -1)
 
     def draw(self, weights: Floats, count: int, rng: np.random.Generator) -> Ints:
         weights = self.checked(weights[None])
@@ -136,6 +190,15 @@ class PairHypercube(Hypercube):
         chances = np.cumsum(np.exp(scores - scores.max()))
         at = np.searchsorted(chances, rng.random(count) * chances[-1], side="right")
         return bit_rows(at, self.elements)
+
+    def factor_graph(self, weights: Floats) -> FactorGraph:
+        """One weight vector, shape (dimension,), as a factor graph of a bit a label, with tables of the weights
+        that are not 0."""
+        (single,), (matrix,) = self._parts(self.checked(weights[None]))
+        one, both = np.eye(2)[1], np.diag([0.0, 1.0])
+        factors = [Factor((i,), one * single[i]) for i in np.flatnonzero(single).tolist()]
+        factors += [Factor((i, j), both * matrix[i, j]) for i, j in np.argwhere(np.triu(matrix)).tolist()]
+        return FactorGraph((2,) * self.elements, factors)
 
     def _parts(self, weights: Floats) -> tuple[Floats, Floats]:
         return weights[:, : self.elements], as_matrices(weights[:, self.elements :], self.elements)

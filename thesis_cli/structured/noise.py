@@ -15,10 +15,11 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.structured.lattice import Lattice
+from thesis_cli.structured.orderings import added, orders
 from thesis_cli.structured.pairs import as_matrices, inner_sums, pair_table, subset_sums
 from thesis_cli.structured.partitions import block_lattice
 from thesis_cli.structured.partitions import canonical as labelled
-from thesis_cli.structured.permutations import PositionPermutations, added, orders
+from thesis_cli.structured.permutations import PositionPermutations
 from thesis_cli.structured.space import Maxima, Space
 
 Shift = Callable[[Floats], tuple[Floats, Floats]]

@@ -9,16 +9,17 @@ import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
-from thesis_cli.structured.lattice import Lattice, LatticeSpace, Level, Subsets
+from thesis_cli.structured.lattice import Lattice, LatticeSpace
 from thesis_cli.structured.local_search import best_order
-from thesis_cli.structured.pairs import as_matrices, member_sums, pair_table, subset_sums
-from thesis_cli.structured.space import Maxima
+from thesis_cli.structured.orderings import Known, added, assignments, by_size, orders, sums_over_orders
+from thesis_cli.structured.pairs import as_matrices, chunks, member_sums, pair_table, subset_sums
+from thesis_cli.structured.space import Maxima, Space
 
 LARGEST_PERMANENT = 22
 """Items for which permanents are summed exactly."""
@@ -27,8 +28,8 @@ LARGEST_ORDER = 18
 """Items for which sums and maxima over orders are exact."""
 
 
-class Permutations(LatticeSpace):
-    """Permutations whose features are those of a subclass.
+class Permutations(Space):
+    """Permutations whose log-potentials are those of a subclass.
 
     Parameters
     ----------
@@ -58,12 +59,83 @@ class Permutations(LatticeSpace):
         while block := list(itertools.islice(everyone, rows)):
             yield np.array(block, dtype=np.int64)
 
+    def sums(self, weights: Floats, known: Known | None = None) -> tuple[Floats, Floats]:
+        """ln of the sum over all permutations, or over those that agree with what is known of them,
+        for each weight vector, and its gradient; shapes (n,), (n, dimension).
+
+        Parameters
+        ----------
+        weights : shape (n, dimension).
+        known : what is known of each permutation; None if any counts.
+        """
+        weights = self.checked(weights)
+        self.check_exact(self.largest, "items")
+        log_z, mean = np.empty(len(weights)), np.empty((len(weights), self.dimension))
+        for part in chunks(len(weights), self.elements * int(self._row_of.max() + 1)):
+            seen = None if known is None else known[part]
+            log_z[part], masses = sums_over_orders(self._scored(weights[part]), self._row_of, seen)
+            mean[part] = self._gathered(masses)
+        return log_z, mean
+
+    def seen(self, weights: Floats, structures: Ints, known: Known | None = None) -> tuple[Floats, Floats]:
+        values, slopes = super().seen(weights, structures)
+        if known is not None and known.partly.any():
+            partly = known.partly
+            values[partly], slopes[partly] = self.sums(weights[partly], known[partly])
+        return values, slopes
+
+    def best(self, weights: Floats, count: int) -> tuple[Floats, Ints]:
+        from thesis_cli.structured.sum_kernels import best_orders
+
+        weights = self.checked(weights)
+        self.check_exact(self.largest, "items")
+        count = min(count, self.size())
+        items = np.empty((len(weights), count, self.elements), np.int64)
+        for part in chunks(len(weights), self.elements * int(self._row_of.max() + 1)):
+            scores = np.ascontiguousarray(self._scored(weights[part]))
+            best_orders(scores, self._row_of, np.empty((len(scores), count)), items[part])
+        found = np.argsort(items, axis=2)
+        values = self.seen(np.repeat(weights, count, axis=0), found.reshape(-1, self.width))[0]
+        return values.reshape(-1, count), found
+
+    def chances(self, weights: Floats) -> Floats:
+        """Probability of each item at each position, shape (n, d, d). Raises ModelTooLarge as for
+        `log_partition`."""
+        weights, d = self.checked(weights), self.elements
+        self.check_exact(self.largest, "items")
+        found = np.zeros((len(weights), d, d))
+        for part in chunks(len(weights), d * int(self._row_of.max() + 1)):
+            masses = sums_over_orders(self._scored(weights[part]), self._row_of)[1]
+            found[part] = (masses if masses.shape[1] == d else by_size(masses)).transpose(0, 2, 1)
+        return found
+
+    def expected_positions(self, weights: Floats) -> Floats:
+        """Expected position of each item, shape (n, d). Raises ModelTooLarge as for `chances`."""
+        return np.asarray(self.chances(weights) @ np.arange(self.elements))
+
+    @cached_property
+    def _row_of(self) -> Ints:
+        """Row of `_scored` for each set that items follow: its size."""
+        return np.minimum(np.bitwise_count(np.arange(2**self.elements)), self.elements - 1).astype(np.int64)
+
+    @abstractmethod
+    def _scored(self, weights: Floats) -> Floats:
+        """Scores of the items that follow sets, shape (n, rows, d)."""
+
+    @abstractmethod
+    def _gathered(self, masses: Floats) -> Floats:
+        """Features of masses of such items, shape (n, dimension); the adjoint of `_scored`."""
+
+
+class LatticePermutations(Permutations, LatticeSpace):
+    """Permutations whose log-potentials are linear in the weights."""
+
     def _decoded(self, sets: Ints) -> Ints:
         """The element that each level of a path adds: positions of items 0, 1, ..."""
         return added(sets)
 
 
-class PositionPermutations(Permutations):
+class PositionPermutations(LatticePermutations):
     """The features are the d * d indicators that item i is at position p, at i * d + p.
 
     ln Z is the logarithm of a permanent, and the maximum is an assignment.
@@ -100,8 +172,14 @@ class PositionPermutations(Permutations):
     def _unlabelled(self, masses: Floats) -> Floats:
         return masses
 
+    def _scored(self, weights: Floats) -> Floats:
+        return weights.reshape(-1, self.elements, self.elements).transpose(0, 2, 1)
 
-class RankPermutations(Permutations):
+    def _gathered(self, masses: Floats) -> Floats:
+        return masses.transpose(0, 2, 1).reshape(len(masses), -1)
+
+
+class RankPermutations(LatticePermutations):
     """The features are positions as numbers from 0, the first, to 1, the last: a score for each
     item. The maximum sorts the scores.
     """
@@ -130,11 +208,19 @@ class RankPermutations(Permutations):
     def _unlabelled(self, masses: Floats) -> Floats:
         return np.asarray(masses.reshape(-1, self.elements, self.elements) @ self._places)
 
+    def _scored(self, weights: Floats) -> Floats:
+        return np.asarray(weights[:, None, :] * self._places[:, None])
 
-class OrderPermutations(Permutations):
+    def _gathered(self, masses: Floats) -> Floats:
+        return np.asarray(self._places @ masses)
+
+
+class OrderPermutations(LatticePermutations):
     """The features are d(d - 1)/2 indicators that item i comes before item j, i < j, in the order of
     `pair_table`.
     """
+
+    largest = LARGEST_ORDER
 
     def __init__(self, elements: int) -> None:
         super().__init__(elements)
@@ -174,75 +260,16 @@ class OrderPermutations(Permutations):
             found[:, table[:item, item]] = member_sums(masses[:, :, item])[:, :item]
         return found
 
+    @cached_property
+    def _row_of(self) -> Ints:
+        return np.arange(2**self.elements)
+
+    def _scored(self, weights: Floats) -> Floats:
+        return self._labelled(weights).reshape(len(weights), -1, self.elements)
+
+    def _gathered(self, masses: Floats) -> Floats:
+        return self._unlabelled(masses)
+
     def _decoded(self, sets: Ints) -> Ints:
         """Positions of items from the items at positions."""
         return np.argsort(added(sets), axis=1)
-
-
-def added(sets: Ints) -> Ints:
-    """The element that each step of a path adds to a set of bits, shape (count, steps)."""
-    steps = sets[:, 1:] ^ sets[:, :-1]
-    return np.asarray(np.log2(np.maximum(steps, 1)).round().astype(np.int64))
-
-
-class _SubsetLattice(Lattice):
-    """One node for each subset; an edge adds one element."""
-
-    def __init__(self, elements: int) -> None:
-        self.elements = elements
-        self.subsets = Subsets(elements)
-        self.nodes, self.levels = 2**elements, elements
-        self.edges = elements * 2 ** (elements - 1)
-        starts = self.subsets.starts
-        self.largest = int(max(size * (starts[size + 1] - starts[size]) for size in range(1, elements + 1)))
-
-    def level(self, number: int) -> Level:
-        size = number + 1
-        numbers = self.subsets.of_size(size)
-        added = self.subsets.members(numbers, size)
-        before = numbers[:, None] ^ (1 << added)
-        return Level(int(self.subsets.starts[size]), self.subsets.rank[before], self._labels(size, before, added))
-
-    def sets(self, nodes: Ints) -> Ints:
-        return np.asarray(self.subsets.numbers[nodes])
-
-    @abstractmethod
-    def _labels(self, size: int, before: Ints, added: Ints) -> Ints:
-        """Labels of the edges into the sets of a size, from the sets `before` by the elements `added`."""
-
-
-class Assignments(_SubsetLattice):
-    """Item 0, 1, ... gets one position after the other; label item * d + position.
-
-    The sum over all paths is the permanent of the matrix of the exponentials of the scores.
-    """
-
-    def __init__(self, elements: int) -> None:
-        super().__init__(elements)
-        self.labels = elements * elements
-
-    def _labels(self, size: int, before: Ints, added: Ints) -> Ints:
-        return (size - 1) * self.elements + added
-
-
-class Orders(_SubsetLattice):
-    """One position after the other gets an item; label S * d + item for the set S before it."""
-
-    def __init__(self, elements: int) -> None:
-        super().__init__(elements)
-        self.labels = elements * self.nodes
-
-    def _labels(self, size: int, before: Ints, added: Ints) -> Ints:
-        return before * self.elements + added
-
-
-@lru_cache(maxsize=8)
-def assignments(elements: int) -> Assignments:
-    """The lattice of assignments of items to positions."""
-    return Assignments(elements)
-
-
-@lru_cache(maxsize=8)
-def orders(elements: int) -> Orders:
-    """The lattice of orders of items."""
-    return Orders(elements)

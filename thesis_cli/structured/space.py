@@ -5,13 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from scipy.special import logsumexp
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.errors import InputError, ModelTooLarge
+
+if TYPE_CHECKING:
+    from thesis_cli.structured.orderings import Known
 
 ENUMERATED = 2**20
 """Most structures that are enumerated for want of a better algorithm."""
@@ -44,6 +47,8 @@ class Space(ABC):
     word : what an element is.
     in_order : whether a row lists elements in an order, and not something of each element.
     diagonal : whether a square table of weights has weights of single elements on its diagonal.
+    linear : whether the log-potential is <phi(y), w>; otherwise there are no `features`.
+    frozen : number of the first weights that no gradient moves; learning takes them from elsewhere.
     elements : number of labels, items, vertices or nodes.
     width : length of a row.
     dimension : number of features.
@@ -54,6 +59,8 @@ class Space(ABC):
     word: ClassVar[str] = "element"
     in_order: ClassVar[bool] = False
     diagonal: ClassVar[bool] = False
+    linear: ClassVar[bool] = True
+    frozen: int = 0
     elements: int
     width: int
     dimension: int
@@ -107,6 +114,28 @@ class Space(ABC):
             found += np.exp(features @ weights.T - log_z).T @ features
         return found
 
+    def seen(self, weights: Floats, structures: Ints, known: Known | None = None) -> tuple[Floats, Floats]:
+        """Log-potential of each structure under weights of its own, shape (n,), and its gradient,
+        shape (n, dimension).
+
+        Parameters
+        ----------
+        known : what is known of permutations, instead of the structures; then ln of the sum over all
+            that agree stands for the log-potential.
+        """
+        features = self.features(structures)
+        return np.einsum("id,id->i", features, weights), features
+
+    def sums(self, weights: Floats) -> tuple[Floats, Floats]:
+        """ln Z of each weight vector, shape (n,), and its gradient, shape (n, dimension): the same as
+        `log_partition` and `mean_features`, together and quicker for many vectors. Raises
+        ModelTooLarge as for `log_partition`."""
+        return self.log_partition(weights), self.mean_features(weights)
+
+    def rough(self) -> Space:
+        """This space with `sums` of six digits, where these take less time."""
+        return self
+
     def maximise(self, weights: Floats) -> Maxima:
         """A structure of largest log-potential for each weight vector (MAP). Raises ModelTooLarge
         if no algorithm takes a space of this size."""
@@ -121,6 +150,16 @@ class Space(ABC):
             better = highest > values
             values[better], best[better] = highest[better], block[at[better]]
         return Maxima(values, best, exact=True)
+
+    def best(self, weights: Floats, count: int) -> tuple[Floats, Ints]:
+        """The structures of largest log-potential for each weight vector, the best first; log-potentials,
+        shape (n, count), and structures, shape (n, count, width), or fewer if there are not as many.
+        Raises ModelTooLarge if no algorithm takes a space of this size."""
+        weights = self.checked(weights)
+        self._check_enumerable()
+        rows = np.concatenate(list(self.blocks()))
+        values, found = zip(*(_largest(self.scores(rows, vector), count) for vector in weights), strict=True)
+        return np.stack(values), rows[np.stack(found)]
 
     def draw(self, weights: Floats, count: int, rng: np.random.Generator) -> Ints:
         """Independent exact samples under one weight vector, shape (count, width). Raises
@@ -175,3 +214,11 @@ class Space(ABC):
                 else f"the space {self.name} has more than 1e300 structures",
                 f"exact algorithms take {ENUMERATED:,}; use an estimate",
             )
+
+
+def _largest(scores: Floats, count: int) -> tuple[Floats, Ints]:
+    """The largest of some scores in descending order, and their places; the first ones of equals."""
+    least = np.partition(scores, -count)[-count] if count < len(scores) else -np.inf
+    at = np.flatnonzero(scores >= least)
+    at = at[np.argsort(-scores[at], kind="stable")][:count]
+    return scores[at], at

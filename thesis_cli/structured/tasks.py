@@ -17,11 +17,17 @@ from numpy.typing import ArrayLike
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError
 from thesis_cli.structured import catalogue
-from thesis_cli.structured.names import Decision, TaskName
+from thesis_cli.structured.names import Decision, TaskName, Unranked
+from thesis_cli.structured.observations import Observed
+from thesis_cli.structured.orderings import Known
+from thesis_cli.structured.permutations import Permutations
 from thesis_cli.structured.space import Space
 
 SPACES: dict[TaskName, str] = {"multilabel": "hypercube", "ranking": "permutations", "hierarchy": "subtrees"}
 """The space of each task."""
+
+MOST_PAIRED = 14
+"""Most labels whose pairs have weights unless that is asked for."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,18 @@ def feature_names(task: TaskName) -> list[str]:
     return catalogue.feature_names(SPACES[task])
 
 
+def default_features(task: TaskName, labels: int, sampled: bool = False) -> str:
+    """Features that a task of so many labels has unless others are asked for.
+
+    Parameters
+    ----------
+    sampled : whether gradients are sampled, for which log-potentials must be linear.
+    """
+    if task == "multilabel":
+        return "pairs" if labels <= MOST_PAIRED else "linear"
+    return "plackett-luce" if task == "ranking" and not sampled else feature_names(task)[0]
+
+
 class BadRow(InputError):
     """A row that has no structure.
 
@@ -97,12 +115,16 @@ class Task:
     labels : names of labels, ranked items or nodes.
     features : features of the structures.
     parents : place of each node's parent as in `Tree`, for a hierarchy; empty otherwise.
+    preferences : column that holds rankings as text; empty if each item has a column for its rank.
+    unranked : where items without a rank may be: anywhere, or last.
     """
 
     name: TaskName
     labels: tuple[str, ...]
     features: str
     parents: tuple[int, ...] = ()
+    preferences: str = ""
+    unranked: Unranked = "anywhere"
 
     def __post_init__(self) -> None:
         known = feature_names(self.name)
@@ -117,24 +139,31 @@ class Task:
         parents = self.parents if self.name == "hierarchy" else None
         return catalogue.space(SPACES[self.name], len(self.labels), self.features, parents)
 
-    def structures(self, labels: Floats) -> Ints:
-        """Rows of the space for rows of labels, shape (m, d): bits, or ranks from 1 (best) to d.
-        Raises BadRow for the first row with a label that is no bit, a node without its parent, or
-        ranks that are no permutation."""
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of a table that hold what is predicted."""
+        return (self.preferences,) if self.preferences else self.labels
+
+    def observed(self, labels: Floats) -> Observed:
+        """What rows of labels say, shape (m, d): bits, or ranks from 1, the best, equal for ties and nan for
+        items without one. Raises BadRow for the first row with a label that is no bit, a node without
+        its parent, or a rank that is none."""
+        rows = np.arange(len(labels))
         if self.name == "ranking":
-            wrong = (np.sort(labels, axis=1) != np.arange(1.0, labels.shape[1] + 1)).any(axis=1)
-            remedy = f"each rank from 1, the best, to {labels.shape[1]} must be there once"
-            _refuse(wrong, labels, "are no permutation of the ranks", remedy)
-            return labels.astype(np.int64) - 1
+            known, d = ~np.isnan(labels), labels.shape[1]
+            ranks = np.where(known, labels, 0.0)
+            wrong = (known & ((ranks < 1) | (ranks > d) | (ranks % 1 != 0))).any(axis=1)
+            _refuse(wrong, labels, "are no ranks", f"give whole numbers from 1, the best, to {d}, equal ones for ties")
+            return Observed.ranked(ranks.astype(np.int64) - 1, self.unranked, rows)
         wrong = ~np.isin(labels, (0.0, 1.0)).all(axis=1)
         _refuse(wrong, labels, "are not all 0 or 1", "give 1 for the labels that apply, 0 for the others")
         structures = labels.astype(np.int64)
         if self.name == "hierarchy":
             self._check_hierarchy(structures)
-        return structures
+        return Observed(structures, rows)
 
     def labels_of(self, structures: Ints) -> Ints:
-        """Rows of labels for rows of the space, the inverse of `structures`."""
+        """Rows of labels for rows of the space."""
         return structures + 1 if self.name == "ranking" else structures
 
     def decide(self, weights: Floats, decision: Decision = "map") -> Ints:
@@ -150,42 +179,38 @@ class Task:
         """
         if decision == "map":
             return self.space.maximise(weights).structures
-        mean = self.space.mean_features(weights)
-        if self.name == "ranking":
-            order = np.argsort(self.expected_positions(mean), axis=1, kind="stable")
+        if isinstance(self.space, Permutations):
+            order = np.argsort(self.space.expected_positions(weights), axis=1, kind="stable")
             return np.argsort(order, axis=1, kind="stable").astype(np.int64)
-        found = (mean[:, : len(self.labels)] > 0.5).astype(np.int64)
+        found = (self.marginals(weights) > 0.5).astype(np.int64)
         for node, parent in enumerate(self.parents):  # rounding may put a node above its parent
             found[:, node] = found[:, node] & found[:, parent] if parent >= 0 else 1
         return found
 
-    def expected_positions(self, mean: Floats) -> Floats:
-        """Expected position of each item from expected features, up to a common factor; shape (n, d)."""
-        d = len(self.labels)
-        if self.features == "positions":
-            return np.asarray(mean.reshape(-1, d, d) @ np.arange(d))
-        if self.features == "ranks":
-            return mean
-        found = np.zeros((len(mean), d))
-        for k, (i, j) in enumerate(zip(*np.triu_indices(d, 1), strict=True)):
-            found[:, j] += mean[:, k]
-            found[:, i] += 1 - mean[:, k]
-        return found
+    def marginals(self, weights: Floats) -> Floats:
+        """Probability of each label, shape (n, d), or of each item at each position, (n, d, d). Raises
+        ModelTooLarge if the space has no algorithm for it."""
+        if isinstance(self.space, Permutations):
+            return self.space.chances(weights)
+        return self.space.sums(weights)[1][:, : len(self.labels)]
 
-    def losses(self, truth: Ints, found: Ints) -> dict[str, Floats]:
-        """Losses of each row by name, shape (m,), of structures that were decided on.
+    def losses(self, truth: Ints, found: Ints, known: Known | None = None) -> dict[str, Floats]:
+        """Losses of each row by name, shape (n,), of structures that were decided on; `known` is what is
+        known of rankings, if not all.
 
-        zero_one : whether the structure is wrong.
+        zero_one : whether the structure is wrong; a ranking, whether it contradicts what is known.
         hamming : share of wrong bits.
         hierarchy : number of wrong nodes whose ancestors are all right (Cesa-Bianchi et al., 2006,
             with all costs 1).
-        kendall_tau : Kendall's tau of two rankings, from 1 if they are equal to -1; no loss, larger
-            is better.
+        kendall_tau : Kendall's tau of two rankings, over the pairs whose order is known, from 1 if they
+            agree to -1; no loss, larger is better.
         """
+        if self.name == "ranking":
+            agreeing, pairs = (known or Known(truth)).agreement(found)
+            tau = np.where(pairs > 0, agreeing / np.maximum(pairs, 1), 1.0)
+            return {"zero_one": (agreeing < pairs).astype(float), "kendall_tau": tau}
         wrong = truth != found
         measured = {"zero_one": wrong.any(axis=1).astype(float)}
-        if self.name == "ranking":
-            return {**measured, "kendall_tau": kendall_tau(truth, found)}
         measured["hamming"] = wrong.mean(axis=1)
         if self.name == "hierarchy":
             above = [max(parent, 0) for parent in self.parents]  # the root is always right
@@ -214,12 +239,3 @@ def _refuse(wrong: ArrayLike, labels: Floats, problem: str, remedy: str) -> None
     if np.any(wrong):
         at = int(np.argmax(wrong))
         raise BadRow.at_row(at, f"the labels {', '.join(f'{x:g}' for x in labels[at])} {problem}", remedy)
-
-
-def kendall_tau(first: Ints, second: Ints) -> Floats:
-    """Kendall's tau of rows of positions without ties, shape (m, d) -> (m,); 1 for one item."""
-    i, j = np.triu_indices(first.shape[1], 1)
-    if not len(i):
-        return np.ones(len(first))
-    signs = np.sign(first[:, i] - first[:, j]) * np.sign(second[:, i] - second[:, j])
-    return np.asarray(signs.mean(axis=1))

@@ -176,6 +176,8 @@ class OptionField:
         kind: Any = str | Path if self.kind is Path else self.kind
         if self.choices:
             kind = Literal[self.choices]
+        if self.about.metavar.endswith("|NUMBER"):
+            kind = str | float
         if self.many == 0:
             kind = Union[Sequence[kind], kind]  # noqa: UP007  of types that are values
         elif self.many > 1:

@@ -27,6 +27,8 @@ HEADINGS = {
     "Files": ("example",),
 }
 """Commands in the order of the help, by the heading there."""
+CLASSES = {"StructuredPredictor": "thesis_cli.structured.estimator"}
+"""Classes of Python that do what commands do, by their modules."""
 OTHER = "Other"
 """The heading of commands that are under none."""
 

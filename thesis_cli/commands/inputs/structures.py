@@ -65,6 +65,19 @@ def open_structured(source: StructuredSource) -> StructuredModel:
     raise InputError(f"the model is of type {type(source).__name__}", "give a TOML file, or (space, weights)")
 
 
+def check_linear(option: str, model: StructuredModel) -> None:
+    """Refuse a method that scales weights or adds to them where log-potentials are not linear in them.
+
+    Raises
+    ------
+    InputError : naming the option.
+    """
+    from thesis_cli.structured.catalogue import kind_of
+
+    if not model.space.linear:
+        raise InputError(f"{option} does not go with {kind_of(model.space)}", "use its exact algorithm")
+
+
 def check_rows(option: str, count: int, model: StructuredModel) -> None:
     """Refuse more structures than memory shall hold.
 

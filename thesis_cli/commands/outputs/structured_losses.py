@@ -38,7 +38,7 @@ def draw_training(trace: Columns, predictor: Predictor) -> Figure:
     )
     right.grid(False)
     right.locator_params(integer=True)
-    inputs = [name if len(name) <= 12 else name[:11] + "…" for name in (*predictor.inputs, "constant")]
+    inputs = [name if len(name) <= 12 else name[:11] + "…" for name in (*predictor.encoding.columns, "constant")]
     if len(inputs) <= 16:
         right.set_yticks(range(len(inputs)), inputs)
     figure.colorbar(picture, ax=right)

@@ -11,9 +11,9 @@ import numpy as np
 from scipy.special import logsumexp
 
 from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.structured.encoding import design, standardisation
 from thesis_cli.structured.learn import Fit, Problem, fit
 from thesis_cli.structured.online import OnlineState, TrainingPace, fit_online
-from thesis_cli.structured.predictor import design, standardisation
 from thesis_cli.structured.tasks import Task, feature_names
 from thesis_cli.studies.structured.baselines import BASELINES, bit_chances
 from thesis_cli.studies.structured.datasets import Dataset, folds
@@ -68,12 +68,12 @@ def losses_of_fold(data: Dataset, split: Split, regularisations: Sequence[float]
         name: (design(data.inputs[rows], shift, scale), data.structures[rows])
         for name, rows in (("validation", split.validation), ("test", split.test))
     }
-    for features in feature_names(data.task.name):
-        task = dataclasses.replace(data.task, features=features)
+    tasks = (dataclasses.replace(data.task, features=features) for features in feature_names(data.task.name))
+    for task in (task for task in tasks if task.space.linear):  # as the source has it
         for regularisation in regularisations:
             problem = problem_of(data, task, split.train, regularisation)
             found = fit(problem, tolerance=tolerance)
-            facts = {"method": features, "regularisation": regularisation}
+            facts = {"method": task.features, "regularisation": regularisation}
             yield {**facts, "kind": "fit", **fit_facts(problem, found)}
             for decision in ("map", "marginal"):
                 decided = {
