@@ -12,7 +12,6 @@ from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError, about
 from thesis_cli.base.files import check_writable
 from thesis_cli.base.progress import Progress
-from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import argument, option, settings_of
 from thesis_cli.commands.core.overwrite import check_overwritten
@@ -25,7 +24,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from thesis_cli.semantics.denotation import Evaluated, Settings, Table
+    from thesis_cli.semantics.denotation import Settings, Table
+    from thesis_cli.semantics.evaluate import Evaluated
     from thesis_cli.semantics.queries import Query
 
 QUERY = "mean, sd, quantile(0.05), median, quantile(0.95)"
@@ -35,24 +35,20 @@ QUERY = "mean, sd, quantile(0.05), median, quantile(0.95)"
 class KernelEvalRequest(Request):
     """Evaluate a probabilistic expression as an embedding in an RKHS.
 
-    The distribution of its value is a weighted sum of feature maps of points, which is reduced after
-    each operation.
+    The distribution of its value is a weighted sum of feature maps of points, which fill the space of its random
+    numbers evenly; conditions weight them exactly.
     """
 
     usual = ("query", "size", "kernel", "table", "against", "seed")
 
     expression: str = argument("Expression, such as 'let x = normal(0, 1) in x * x + uniform(0, 1)'.")
     query: str = option(QUERY, "Statistics to print, also var and prob(> 2).", metavar="QUERIES")
-    size: int = option(200, "Largest number of points after each operation.", least=2, most=2000)
+    size: int = option(
+        200, "Number of points that stand for the 2 SIZE^2 values that are computed.", least=2, most=2000
+    )
     kernel: Literal["gaussian", "laplace"] = option("gaussian", "Kernel of the RKHS.")
     bandwidth: str = option(
         "median", "Bandwidth of the kernel; median is the median distance of the points.", metavar="median|NUMBER"
-    )
-    reduce: Literal["quantiles", "random", "herding", "frank-wolfe", "nystrom", "atoms"] = option(
-        "quantiles", "How an expansion of more points is reduced."
-    )
-    draws: Literal["cells", "random"] = option(
-        "cells", "Points of a distribution: means over cells of equal probability, or independent draws."
     )
     table: ReleaseSource | None = option(
         None,
@@ -72,7 +68,7 @@ class KernelEvalRequest(Request):
         None, "CSV file for the points and their weights.", names="output", default_text="none"
     )
     overwrite: bool = option(False, "Replace a file of --points-out that exists.", recorded=False)
-    seed: int = option(0, "Seed of points that are drawn.", least=0)
+    seed: int = option(0, "Seed of the points.", least=0)
 
     def check(self) -> None:
         """Refuse a bandwidth that is neither `median` nor a number in range."""
@@ -86,8 +82,9 @@ class KernelEvalResult(Result):
 
     Attributes
     ----------
-    evaluated : expansion, kernel, bounds and reductions.
+    evaluated : values, expansion, kernel and bounds.
     queries, values : what was asked, and the answers.
+    standard_errors : standard error of each answer; NaN where it is unknown.
     distance : RKHS distance to the other expression; None if none was given.
     rows : number of rows of the release; 0 without one.
     """
@@ -95,6 +92,7 @@ class KernelEvalResult(Result):
     evaluated: Evaluated
     queries: Sequence[Query]
     values: Sequence[float]
+    standard_errors: Sequence[float]
     distance: float | None = None
     rows: int = 0
 
@@ -102,20 +100,21 @@ class KernelEvalResult(Result):
     def lines(self) -> list[tuple[str, str]]:
         """Answers, points, kernel, and the bound on the error."""
         found, settings = self.evaluated, self.settings
-        lines = [(query.text, f"{value:.6g}") for query, value in zip(self.queries, self.values, strict=True)]
+        answers = zip(self.queries, self.values, self.standard_errors, strict=True)
+        lines = [(query.text, f"{value:<12.6g} {_plus_minus(error)}".rstrip()) for query, value, error in answers]
         if self.distance is not None:
             lines.append(("distance", f"{self.distance:.4g} in the RKHS from {settings['against']}"))
-        after = f"after {counted(len(found.steps), 'reduction')} by {settings['reduce']}" * bool(found.steps)
-        lines.append(("points", f"{len(found.expansion):,} {after}".strip()))
+        lines.append(("points", f"{len(found.expansion):,} for {len(found.values):,} values"))
         median = " (median distance)" * (settings["bandwidth"] == "median")
         lines.append(("kernel", f"{settings['kernel']}, bandwidth {found.kernel.bandwidth:.4g}{median}"))
         if self.rows:
             share = f", {100 * found.share:.3g} % of the weight has a value" * (found.share < 1 - 1e-12)
             lines.append(("table", f"{self.rows:,} released rows of {settings['table']}{share}"))
         if found.projected:
-            lines.append(
-                ("weights", f"negative ones were replaced, which moved the embedding by {found.projected:.2g}")
-            )
+            moved = f"moves the embedding by {found.projected:.2g}"
+            lines.append(("weights", f"some are negative; --points-out and quantiles replace them, which {moved}"))
+        if found.regressed:
+            lines.append(("given", f"a regression stands for the observation at {found.regressed}: its bias is unknown"))
         return [*lines, ("error", _error_text(found))]
 
     @presentation
@@ -124,6 +123,11 @@ class KernelEvalResult(Result):
         found = self.evaluated
         return {
             "answers": {query.text: value for query, value in zip(self.queries, self.values, strict=True)},
+            "standard_errors": {
+                query.text: error if math.isfinite(error) else None
+                for query, error in zip(self.queries, self.standard_errors, strict=True)
+            },
+            "values": len(found.values),
             "points": len(found.expansion),
             "kernel_bandwidth": found.kernel.bandwidth,
             "error_bound": found.rkhs_error,
@@ -131,17 +135,7 @@ class KernelEvalResult(Result):
             "no_bound": found.error.reason,
             "projected": found.projected,
             "distance": self.distance,
-            "reductions": [
-                {
-                    "place": str(step.place),
-                    "operation": step.name,
-                    "before": step.before,
-                    "after": step.after,
-                    "rkhs_error": step.rkhs_error,
-                    "wasserstein": step.wasserstein,
-                }
-                for step in found.steps
-            ],
+            "regressed": str(found.regressed) if found.regressed else None,
         }
 
     @presentation
@@ -158,7 +152,7 @@ def run(request: KernelEvalRequest, progress: Progress) -> KernelEvalResult:
     from thesis_cli.semantics.queries import parse_queries
 
     queries = parse_queries(request.query)
-    settings = Settings(request.size, request.kernel, _bandwidth(request.bandwidth), request.reduce, request.draws)
+    settings = Settings(request.size, request.kernel, _bandwidth(request.bandwidth))
     if request.points_out is not None:
         check_writable("--points-out", request.points_out, ".csv")
         check_overwritten("--points-out", request.points_out, request.overwrite)
@@ -170,9 +164,10 @@ def run(request: KernelEvalRequest, progress: Progress) -> KernelEvalResult:
         if request.against is not None:
             with about("--against"):
                 other = _evaluated(request.against, settings, request.seed, table, texts)
-            distance = found.kernel.distance(found.expansion, other.expansion)
+            distance = found.kernel.distance(found.values, other.values)
             tick(1)
-    values = [query.of(found.expansion) for query in queries]
+    values = [query.of(found.values) for query in queries]
+    standard_errors = [found.standard_error(query.of) for query in queries]
     if request.points_out is not None:
         from thesis_cli.base.files import write_atomic
 
@@ -184,6 +179,7 @@ def run(request: KernelEvalRequest, progress: Progress) -> KernelEvalResult:
             {
                 "query": [query.text for query in queries],
                 "value": values,
+                "standard_error": standard_errors,
                 "error_bound": [error if math.isfinite(error) else math.nan for error in errors],
             }
         ),
@@ -192,6 +188,7 @@ def run(request: KernelEvalRequest, progress: Progress) -> KernelEvalResult:
         evaluated=found,
         queries=queries,
         values=values,
+        standard_errors=standard_errors,
         distance=distance,
         rows=0 if table is None else len(table.weights),
     )
@@ -239,11 +236,17 @@ def _evaluated(text: str, settings: Settings, seed: int, table: Table | None, te
 
 
 @presentation
+def _plus_minus(error: float) -> str:
+    """A standard error; nothing where it is unknown or 0."""
+    return f"+- {error:.1g}" if error > 0 else ""
+
+
+@presentation
 def _error_text(found: Evaluated) -> str:
     """The composed bound, or why there is none."""
     if math.isinf(found.rkhs_error):
         return f"no bound: {found.error.reason}"
-    text = f"error <= {found.rkhs_error:.3g} in the RKHS"
+    text = f"at most {found.rkhs_error:.3g} in the RKHS"
     apart = found.error.largest
     return text + (f", {apart:.3g} in W1 and in the mean" if math.isfinite(apart) else "; no bound in W1")
 

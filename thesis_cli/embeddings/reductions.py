@@ -68,8 +68,8 @@ def reduce(expansion: Expansion, size: int, method: str, kernel: Kernel, rng: np
         `quantiles`: means of parts of equal weight of the sorted points; `herding`: greedy points
         of equal weight; `frank-wolfe`: greedy points with the best nonnegative weights; `nystrom`:
         evenly spread points with the best weights of any sign and total; `atoms`: points that start
-        at the quantiles and move, with their weights, by descent. `quantiles` and `atoms` are for
-        points of one coordinate.
+        at the quantiles and move, with their weights, by descent. `quantiles`, `gauss` and `atoms` are
+        for points of one coordinate.
     kernel : kernel whose RKHS distance is measured, and made small by all but the first two.
     rng : draws of `random`, and where `nystrom` starts; the other methods draw nothing.
     """
@@ -102,6 +102,29 @@ def _quantiles(given: Expansion, size: int, kernel: Kernel, rng: np.random.Gener
     means = np.diff(upto) * (size / share[-1])
     low, high = x[at[:-1]], x[at[1:]]
     return Expansion(np.clip(means, low, high), np.full(size, share[-1] / size))
+
+
+def _gauss(given: Expansion, size: int, kernel: Kernel, rng: np.random.Generator) -> Expansion:
+    """Gauss quadratures with two points of `size // 2` parts of about equal weight."""
+    _line(given, "gauss")
+    _positive(given, "gauss")
+    x, w = given.points[:, 0], given.weights
+    if size == 1:
+        return Expansion(np.array([w @ x / w.sum()]), np.array([w.sum()]))
+    cells = size // 2
+    sums = np.cumsum(w)
+    part = np.minimum(((sums - w / 2) * (cells / sums[-1])).astype(np.int64), cells - 1)
+    first = np.flatnonzero(np.diff(part, prepend=-1))
+    weights = np.add.reduceat(w, first)
+    means = np.add.reduceat(w * x, first) / weights
+    apart = x - np.repeat(means, np.diff(first, append=len(x)))
+    squares, cubes = (np.add.reduceat(w * apart**k, first) / weights for k in (2, 3))
+    deviations = np.sqrt(squares)
+    skew = np.divide(cubes, 2 * squares * deviations, out=np.zeros_like(cubes), where=squares * deviations > 0)
+    root = np.sqrt(1 + skew**2)
+    low, high = x[first], x[np.append(first[1:], len(x)) - 1]
+    points = np.concatenate([np.clip(means + deviations * (skew + sign * root), low, high) for sign in (-1, 1)])
+    return Expansion(points, np.concatenate([weights * (1 + sign * skew / root) / 2 for sign in (1, -1)])).merged()
 
 
 def _candidates(given: Expansion) -> Expansion:
@@ -222,6 +245,7 @@ def _atoms(given: Expansion, size: int, kernel: Kernel, rng: np.random.Generator
 METHODS: dict[str, Callable[[Expansion, int, Kernel, np.random.Generator], Expansion]] = {
     "random": _random,
     "quantiles": _quantiles,
+    "gauss": _gauss,
     "herding": _herding,
     "frank-wolfe": _frank_wolfe,
     "nystrom": _nystrom,

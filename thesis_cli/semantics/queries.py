@@ -18,6 +18,8 @@ from thesis_cli.semantics.parser import Token, tokens
 
 ROUNDING = 1e-14
 """A mean that is smaller, in units of the largest point, is 0."""
+SLACK = 1e-12
+"""Share of the weight by which its sums may be off by rounding."""
 STATISTICS = ("mean", "var", "sd", "median", "quantile", "prob")
 RELATIONS: dict[str, Callable[..., Bools]] = {
     "<": operator.lt,
@@ -62,7 +64,18 @@ class Query:
         if self.statistic in ("var", "sd"):
             found = nearby.var()
             return math.sqrt(found) if self.statistic == "sd" else found
-        return nearby.quantile(0.5 if self.statistic == "median" else self.argument)
+        return _quantile(nearby, 0.5 if self.statistic == "median" else self.argument)
+
+
+def _quantile(expansion: Expansion, share: float) -> float:
+    """Least point with at least a share of the weight, up to rounding, at or below it."""
+    points, weights = expansion.points[:, 0], expansion.weights
+    if (points[1:] < points[:-1]).any():
+        order = np.argsort(points)
+        points, weights = points[order], weights[order]
+    sums = np.cumsum(weights)
+    at = np.searchsorted(sums, (share - SLACK) * sums[-1])
+    return float(points[min(at, len(points) - 1)])
 
 
 def parse_queries(text: str) -> list[Query]:

@@ -11,18 +11,18 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.embeddings.closed_forms import Laws
 from thesis_cli.embeddings.expansion import Expansion, push_forward, wasserstein
 from thesis_cli.semantics.denotation import POOL, Settings, Table
-from thesis_cli.semantics.evaluate import evaluate
+from thesis_cli.semantics.composition import compose
 from thesis_cli.semantics.parser import parse
 
 SMALL = Settings(size=40)
 
 
 def expansion_of(text, settings=SMALL, **options) -> Expansion:
-    return evaluate(parse(text), settings, **options).expansion
+    return compose(parse(text), settings, **options).expansion
 
 
 def test_a_number_is_one_point():
-    found = evaluate(parse("-3"), SMALL)
+    found = compose(parse("-3"), SMALL)
     assert found.expansion.points.tolist() == [[-3.0]]
     assert found.expansion.weights.tolist() == [1.0]
     assert (found.rkhs_error, found.error.largest) == (0, 0)
@@ -91,7 +91,7 @@ def test_the_bounds_hold(text):
     """The W1 distance of a coarse evaluation from a fine one is at most the sum of their bounds, and
     the bound is not vacuous.
     """
-    fine, coarse = evaluate(parse(text), Settings(size=150)), evaluate(parse(text), Settings(size=12))
+    fine, coarse = compose(parse(text), Settings(size=150)), compose(parse(text), Settings(size=12))
     assert coarse.error.reason == ""
     apart = wasserstein(fine.expansion, coarse.expansion)
     assert apart <= coarse.error.largest + fine.error.largest
@@ -104,7 +104,7 @@ def test_the_bounds_hold(text):
 @pytest.mark.parametrize("method", ["quantiles", "herding", "frank-wolfe", "nystrom", "atoms"])
 def test_the_bound_of_a_sum_holds_in_closed_form(method):
     """2 X - Y / 4 + Z with X, Y and Z normal is normal, and its embedding is known."""
-    found = evaluate(parse("2 * normal(0, 1) - normal(1, 2) / 4 + normal(0, 1)"), Settings(size=20, method=method))
+    found = compose(parse("2 * normal(0, 1) - normal(1, 2) / 4 + normal(0, 1)"), Settings(size=20, method=method))
     error = Laws.normal(-0.25, math.sqrt(5.25)).distance(found.expansion, found.kernel)
     assert error <= found.rkhs_error < 8 * error + 1e-3
     assert len(found.expansion) <= 20
@@ -119,20 +119,20 @@ def test_what_is_sampled_has_no_bound(size):
         ("normal(0, 1) + normal(0, 1)", Laws.normal(0, math.sqrt(2))),
         ("3 * (normal(0, 1) - normal(1, 2))", Laws.normal(-3, math.sqrt(45))),
     ):
-        found = evaluate(parse(text), Settings(size=size))
+        found = compose(parse(text), Settings(size=size))
         assert law.distance(found.expansion, found.kernel) <= found.rkhs_error
         assert math.isfinite(found.rkhs_error) == (size <= 512)
         if size > 512:
             assert "are sampled" in found.error.reason
-    assert math.isfinite(evaluate(parse("2 * normal(0, 1)"), Settings(size=size)).rkhs_error)
+    assert math.isfinite(compose(parse("2 * normal(0, 1)"), Settings(size=size)).rkhs_error)
 
 
 def test_a_multiple_is_measured_with_the_kernel_that_fits():
     """10 (X + Y) / 20 is normal; its error is that of X + Y with twice the bandwidth."""
-    found = evaluate(parse("10 * (normal(0, 1) + normal(0, 1)) / 20"), Settings(size=16))
+    found = compose(parse("10 * (normal(0, 1) + normal(0, 1)) / 20"), Settings(size=16))
     error = Laws.normal(0, math.sqrt(0.5)).distance(found.expansion, found.kernel)
     assert error <= found.rkhs_error < 3 * error
-    wide = evaluate(parse("10 * (normal(0, 1) + normal(0, 1))"), Settings(size=16))
+    wide = compose(parse("10 * (normal(0, 1) + normal(0, 1))"), Settings(size=16))
     assert wide.rkhs_error == pytest.approx(found.rkhs_error, rel=0.02)
 
 
@@ -147,7 +147,7 @@ def test_a_multiple_is_measured_with_the_kernel_that_fits():
     ],
 )
 def test_where_there_is_no_bound_it_says_why(text, reason):
-    found = evaluate(parse(text), SMALL)
+    found = compose(parse(text), SMALL)
     assert math.isinf(found.rkhs_error)
     assert found.error.reason == reason
 
@@ -160,7 +160,7 @@ def test_reduced_weights_keep_their_sum():
 
 
 def test_random_points_have_no_bound():
-    reason = evaluate(parse("normal(0, 1)"), Settings(draws="random")).error.reason
+    reason = compose(parse("normal(0, 1)"), Settings(draws="random")).error.reason
     assert reason == "the points of normal at 1:1 are random"
 
 
@@ -185,7 +185,7 @@ def test_random_points_have_no_bound():
 )
 def test_refusals(text, message):
     with pytest.raises(InputError) as error:
-        evaluate(parse(text), SMALL)
+        compose(parse(text), SMALL)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -208,17 +208,17 @@ def test_a_table_is_a_joint_expansion():
     """Columns keep their dependence and the rows their weights; a row without a value does not count."""
     x, y = np.array([1.0, 2.0, 3.0, 4.0]), np.array([2.0, 1.0, math.nan, 5.0])
     table = Table({"x": x, "y": y}, np.array([0.4, 0.2, 0.3, 0.1]))
-    found = evaluate(parse("x * y + bernoulli(0.5)", ["x", "y"]), SMALL, table=table)
+    found = compose(parse("x * y + bernoulli(0.5)", ["x", "y"]), SMALL, table=table)
     assert found.share == pytest.approx(0.7)
     assert found.expansion.points[:, 0].tolist() == [2, 3, 20, 21]
     assert found.expansion.weights == pytest.approx(np.array([3, 3, 0.5, 0.5]) / 7)
-    assert evaluate(parse("2"), SMALL, table=table).expansion.points.tolist() == [[2.0]]
+    assert compose(parse("2"), SMALL, table=table).expansion.points.tolist() == [[2.0]]
     empty = Table({"x": np.full(2, math.nan)}, np.full(2, 0.5))
     with pytest.raises(InputError, match="every row lacks a value"):
-        evaluate(parse("x", ["x"]), SMALL, table=empty)
+        compose(parse("x", ["x"]), SMALL, table=empty)
     cancelling = Table({"x": np.arange(2.0)}, np.array([1.0, -1.0]))
     with pytest.raises(InputError, match="sum to 0"):
-        evaluate(parse("x", ["x"]), SMALL, table=cancelling)
+        compose(parse("x", ["x"]), SMALL, table=cancelling)
 
 
 def test_weights_of_any_sign_are_linear():
@@ -226,10 +226,10 @@ def test_weights_of_any_sign_are_linear():
     table = Table({"x": np.arange(3.0)}, np.array([0.8, -0.3, 0.5]))
     settings = Settings(size=10, method="nystrom")
     assert expansion_of("1", settings).mean() == 1
-    found = evaluate(parse("x + 1", ["x"]), settings, table=table)
+    found = compose(parse("x + 1", ["x"]), settings, table=table)
     assert found.expansion.mean() == pytest.approx(1.7)
     assert found.expansion.weights == pytest.approx([0.8, -0.3, 0.5])
-    kept = evaluate(parse("x + 1", ["x"]), Settings(size=10), table=table)
+    kept = compose(parse("x + 1", ["x"]), Settings(size=10), table=table)
     assert kept.expansion.is_distribution()
     assert kept.expansion.mean() == pytest.approx(1.7)
     assert kept.projected > 0
@@ -251,10 +251,10 @@ def test_numbers_of_extreme_size():
     assert (ends.points.min(), ends.points.max()) == (0, 1)
     assert ends.var() == pytest.approx(0.25, rel=1e-4)
     assert expansion_of("beta(0.1, 0.05)").points.max() <= 1
-    assert evaluate(parse("normal(0, 1) * 1e-145"), Settings(size=40)).rkhs_error < 0.01
-    assert evaluate(parse("normal(0, 1) * 1e-149 * 1e-20"), Settings(size=40)).error.largest < 1e-150
-    assert evaluate(parse("uniform(0, 1) + 1"), Settings(size=40, bandwidth=1e-150)).rkhs_error <= 1.42
-    assert math.isfinite(evaluate(parse("uniform(0, 1) * 1e-100 / 1e-149"), SMALL).error.largest)
+    assert compose(parse("normal(0, 1) * 1e-145"), Settings(size=40)).rkhs_error < 0.01
+    assert compose(parse("normal(0, 1) * 1e-149 * 1e-20"), Settings(size=40)).error.largest < 1e-150
+    assert compose(parse("uniform(0, 1) + 1"), Settings(size=40, bandwidth=1e-150)).rkhs_error <= 1.42
+    assert math.isfinite(compose(parse("uniform(0, 1) * 1e-100 / 1e-149"), SMALL).error.largest)
     with pytest.raises(InputError, match="must be from 1e-150"):
         Settings(bandwidth=1e200)
     with pytest.raises(InputError, match="1:1: normal has values that are no numbers up to"):

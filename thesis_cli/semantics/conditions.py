@@ -1,0 +1,283 @@
+"""Conditions that fix or bound a random number inside an expression.
+
+An observed value `e == r` has measure 0. Where e is a strictly monotone function of one independent draw of a
+distribution, given everything else, the draw is set to the number that makes e equal r, and the weight is the density
+there times the derivative of that number by r: exact conditioning. A comparison `e > r` bounds the draw in the same
+way: it is drawn between its bounds, and the weight is their probability. Other conditions are events, 0 or 1, and
+observations that no draw solves are left to a regression.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from thesis_cli.semantics.distributions import DISTRIBUTIONS
+from thesis_cli.semantics.functions import FUNCTIONS
+from thesis_cli.semantics.syntax import Call, Expression, Let, Number, Place, Variable
+
+MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
+NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A condition that is solved for a draw.
+
+    Attributes
+    ----------
+    relation : "==", or how the expression compares with the target.
+    steps : function calls from the expression down to the draw, each with the place of the argument that leads on.
+    target : the other side r.
+    place : place of the condition.
+    """
+
+    relation: str
+    steps: tuple[tuple[Call, int], ...]
+    target: Expression
+    place: Place
+
+    @property
+    def others(self) -> list[Expression]:
+        """All that the number depends on at which the draw is set or bounded."""
+        aside = [part for call, at in self.steps for k, part in enumerate(call.arguments) if k != at]
+        return [*aside, self.target]
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What the conditions of one `let` are.
+
+    Attributes
+    ----------
+    draws : draws that are set or bounded.
+    events : conditions that hold or do not.
+    observed : differences that are observed to be 0, and no draw solves.
+    """
+
+    draws: tuple[Call, ...]
+    events: tuple[Expression, ...]
+    observed: tuple[Expression, ...]
+
+
+def distinct(node: Expression, names: Mapping[str, str], count: list[int]) -> Expression:
+    """The expression with a name of its own for each variable that a `let` binds.
+
+    Parameters
+    ----------
+    names : new names of the variables in scope.
+    count : number of names given so far, which grows.
+    """
+    match node:
+        case Variable():
+            return Variable(node.place, names.get(node.name, node.name))
+        case Call():
+            return Call(node.place, node.name, tuple(distinct(part, names, count) for part in node.arguments))
+        case Let():
+            bindings = []
+            for name, value in node.bindings:
+                renamed = distinct(value, names, count)
+                count[0] += 1
+                names = {**names, name: f"{name}#{count[0]}"}
+                bindings.append((names[name], renamed))
+            observations = tuple(distinct(each, names, count) for each in node.observations)
+            return Let(node.place, tuple(bindings), observations, distinct(node.body, names, count))
+    return node
+
+
+def fewer_names(root: Expression) -> Expression:
+    """The same distribution with fewer variables: one that is used once stands for itself, one that is not used goes.
+    Names must be distinct. The variables of a conditioned `let` stay, and those that are used in one further in.
+    """
+    uses, kept, nodes = Counter[str](), set[str](), [root]
+    for node in nodes:  # grows while it is walked
+        nodes.extend(parts_of(node))
+        if isinstance(node, Variable):
+            uses[node.name] += 1
+        if isinstance(node, Let) and node.observations:
+            kept.update(node.free, (name for name, _ in node.bindings))
+    values = dict[str, Expression]()
+
+    def shorter(node: Expression) -> Expression:
+        match node:
+            case Variable():
+                return values.get(node.name, node)
+            case Call():
+                return Call(node.place, node.name, tuple(shorter(part) for part in node.arguments))
+            case Let():
+                bindings = []
+                for name, value in node.bindings:
+                    if name in kept or uses[name] > 1:
+                        bindings.append((name, shorter(value)))
+                    elif uses[name]:
+                        values[name] = shorter(value)
+                observations = tuple(shorter(each) for each in node.observations)
+                body = shorter(node.body)
+                return Let(node.place, tuple(bindings), observations, body) if bindings else body
+        return node
+
+    return shorter(root)
+
+
+def parts_of(node: Expression) -> tuple[Expression, ...]:
+    """The expressions that a node is made of, in the order of the text."""
+    match node:
+        case Call():
+            return node.arguments
+        case Let():
+            return (*(value for _, value in node.bindings), *node.observations, node.body)
+    return ()
+
+
+def is_draw(node: Expression) -> bool:
+    """Whether a node is a draw of a distribution."""
+    return isinstance(node, Call) and node.name in DISTRIBUTIONS
+
+
+@dataclass(frozen=True)
+class Solver:
+    """Solves the conditions of the `let`s of an expression whose names are distinct.
+
+    Attributes
+    ----------
+    bindings : what each variable is bound to.
+    solved : solved conditions of each draw, by its id.
+    conditions : conditions of each `let`, by its id.
+    """
+
+    bindings: dict[str, Expression] = field(default_factory=dict)
+    solved: dict[int, list[Solved]] = field(default_factory=dict)
+    conditions: dict[int, Conditions] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, expression: Expression) -> Solver:
+        """The solver of an expression, all its conditions solved."""
+        found, nodes = cls(), [expression]
+        for node in nodes:  # grows while it is walked
+            nodes.extend(parts_of(node))
+            if isinstance(node, Let):
+                found.bindings.update(node.bindings)
+        for node in nodes:
+            if isinstance(node, Let) and node.observations:
+                found.conditions[id(node)] = found._conditions(node)
+        return found
+
+    def sources(self, node: Expression) -> set[int | str]:
+        """Draws, by their ids, and columns of a table that the value of an expression depends on, also by
+        conditions.
+        """
+        found, seen, todo = set[int | str](), set[str](), [node]
+        while todo:
+            part = todo.pop()
+            if isinstance(part, Variable):
+                if part.name not in self.bindings:
+                    found.add(part.name)
+                elif part.name not in seen:
+                    seen.add(part.name)
+                    todo.append(self.bindings[part.name])
+                continue
+            if id(part) in found:
+                continue
+            if is_draw(part):
+                found.add(id(part))
+                for solved in self.solved.get(id(part), ()):
+                    todo.extend(solved.others)
+            todo.extend([part.body] if isinstance(part, Let) else parts_of(part))
+        return found
+
+    def is_discrete(self, node: Expression) -> bool:
+        """Whether single values of an expression have probabilities; so have those of outer variables."""
+        match node:
+            case Variable():
+                return node.name not in self.bindings or self.is_discrete(self.bindings[node.name])
+            case Let():
+                return self.is_discrete(node.body)
+            case Call():
+                if is_draw(node):
+                    return DISTRIBUTIONS[node.name].probabilities is not None
+                parts = node.arguments[1:] if node.name == "if" else node.arguments
+                return FUNCTIONS[node.name].jumps or all(self.is_discrete(part) for part in parts)
+        return True
+
+    def _paths(self, node: Expression, own: set[str]) -> Iterator[tuple[Call, tuple[tuple[Call, int], ...]]]:
+        """Draws that an expression can be solved for, and the calls that lead to them."""
+        match node:
+            case Variable():
+                if node.name in own:
+                    yield from self._paths(self.bindings[node.name], own)
+            case Let():
+                if not node.observations:
+                    yield from self._paths(node.body, own | {name for name, _ in node.bindings})
+            case Call():
+                if is_draw(node):
+                    yield node, ()
+                elif FUNCTIONS[node.name].inverse is not None:
+                    for at, part in enumerate(node.arguments):
+                        aside = [other for k, other in enumerate(node.arguments) if k != at]
+                        if node.name in ("*", "/") and not all(self._nonzero(other) for other in aside):
+                            continue
+                        for draw, steps in self._paths(part, own):
+                            yield draw, ((node, at), *steps)
+
+    def _nonzero(self, node: Expression) -> bool:
+        return bool(node.value) if isinstance(node, Number) else not self.is_discrete(node)
+
+    def _conditions(self, node: Let) -> Conditions:
+        own = {name for name, _ in node.bindings}
+        draws, events, observed = dict[int, Call](), list[Expression](), list[Expression]()
+        flat = [part for each in node.observations for part in _flat(each)]
+        for condition in sorted(flat, key=lambda each: not (isinstance(each, Call) and each.name == "==")):
+            draw = self._solve(condition, own) if isinstance(condition, Call) else None
+            if draw is not None:
+                draws[id(draw)] = draw
+            elif isinstance(condition, Call) and condition.name == "==" and not self._is_event(condition):
+                observed.append(Call(condition.place, "-", condition.arguments))
+            else:
+                events.append(condition)
+        return Conditions(tuple(draws.values()), tuple(events), tuple(observed))
+
+    def _is_event(self, equation: Call) -> bool:
+        return all(self.is_discrete(side) for side in equation.arguments)
+
+    def _solve(self, condition: Call, own: set[str]) -> Call | None:
+        """The draw that a condition is solved for, a continuous one if possible; None if there is none."""
+        if condition.name not in MIRRORED:
+            return None
+        left, right = condition.arguments
+        spare: tuple[Call, Solved] | None = None
+        for side, target, relation in ((left, right, condition.name), (right, left, MIRRORED[condition.name])):
+            for draw, steps in self._paths(side, own):
+                found = Solved(relation, steps, target, condition.place)
+                if not self._allowed(draw, found):
+                    continue
+                if DISTRIBUTIONS[draw.name].probabilities is None:
+                    self.solved.setdefault(id(draw), []).append(found)
+                    return draw
+                spare = spare or (draw, found)
+        if spare is None or not self._is_event(condition):
+            return None
+        self.solved.setdefault(id(spare[0]), []).append(spare[1])
+        return spare[0]
+
+    def _allowed(self, draw: Call, found: Solved) -> bool:
+        """Whether a condition may set or bound a draw, which nothing has set and its number does not depend on."""
+        if any(each.relation == "==" for each in self.solved.get(id(draw), ())):
+            return False
+        if found.relation != "==":
+            monotone = all(not (call.name == "/" and at == 1) for call, at in found.steps)
+            if not monotone or DISTRIBUTIONS[draw.name].probabilities is not None:
+                return False
+        return not any(id(draw) in self.sources(part) for part in found.others)
+
+
+def _flat(condition: Expression, holds: bool = True) -> list[Expression]:
+    """Conditions that hold together if a condition holds, or if it does not."""
+    if isinstance(condition, Call):
+        if condition.name == "not":
+            return _flat(condition.arguments[0], not holds)
+        if condition.name == ("and" if holds else "or"):
+            return [part for each in condition.arguments for part in _flat(each, holds)]
+        if not holds and condition.name in NEGATED:
+            return [Call(condition.place, NEGATED[condition.name], condition.arguments)]
+    return [condition] if holds else [Call(condition.place, "not", (condition,))]
