@@ -15,8 +15,8 @@ import numpy as np
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.embeddings.expansion import Expansion, wasserstein
-from thesis_cli.embeddings.kernels import Kernel
-from thesis_cli.embeddings.reductions import reduce
+from thesis_cli.embeddings.kernels import Gaussian, Kernel
+from thesis_cli.embeddings.reductions import GaussCells
 from thesis_cli.semantics.batches import NONE, Limit
 from thesis_cli.semantics.composition import compose
 from thesis_cli.semantics.conditioning import monotone
@@ -30,6 +30,8 @@ FEWEST, MOST = 2**10, 2**21
 """Least and largest number of values that are computed."""
 REPLICATES, SMALLER = 8, 16
 """Number of smaller nets, and how many times smaller they are."""
+CELLS = 2**11
+"""Parts of the values that quadratures stand for in a bound."""
 COARSE, LARGEST_COARSE, EFFORT = 8, 256, 2**22
 """Sizes of the composition that shows whether there is a bound, and of the largest one, and its most combinations."""
 
@@ -97,7 +99,7 @@ def evaluate(expression: Expression, settings: Settings, seed: int = 0, table: T
         replicates = []
     smaller = 1.0 if sampler.regressed else computed / sampler.computed
     positive = monotone(values) if (values.weights < 0).any() else values
-    small = reduce(positive, settings.size, "gauss", settings.kernel_for(Expansion(np.zeros(1))), first).expansion
+    small = GaussCells.of(positive, settings.size // 2).expansion if len(positive) > settings.size else positive
     kernel = settings.kernel_for(small)
     projected = 0.0 if positive is values else kernel.distance(values, positive)
     error, rkhs_error = _bounds(expression, values, replace(settings, bandwidth=kernel.bandwidth), table)
@@ -146,5 +148,13 @@ def _bounds(
     error = composed.error + (NONE if apart is None else Limit.of(apart))
     if apart is None:
         error = Limit.of(math.inf, "some weights are negative")
-    distance = settings.kernel_for(values).distance(values, composed.expansion) + ROUNDING
+    distance = _distance(values, composed.expansion, composed.kernel)
     return error, min(composed.rkhs_error + distance, kernel_error(composed.kernel, error.largest))
+
+
+def _distance(values: Expansion, other: Expansion, kernel: Kernel) -> float:
+    """RKHS distance of many values from few points, or a bound just above it."""
+    if len(values) <= 2 * CELLS or (values.weights < 0).any() or not isinstance(kernel, Gaussian):
+        return kernel.distance(values, other) + ROUNDING
+    cells = GaussCells.of(values, CELLS)
+    return kernel.distance(cells.expansion, other) + cells.rkhs_error(kernel.bandwidth) + ROUNDING
