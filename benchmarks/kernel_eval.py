@@ -18,7 +18,7 @@ from thesis_cli.embeddings.kernels import Gaussian, median_distance
 from thesis_cli.studies.semantics.cases import CASES, QUERY, answers
 from thesis_cli.studies.semantics.rates import Target, dense
 
-RUNS, PILOT = 10, 20_000
+RUNS, PILOT = 5, 20_000
 FLOOR = 1e-7
 """Least RKHS distance that is told from 0."""
 LARGEST = 5_000_000

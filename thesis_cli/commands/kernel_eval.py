@@ -113,8 +113,9 @@ class KernelEvalResult(Result):
         if found.projected:
             moved = f"moves the embedding by {found.projected:.2g}"
             lines.append(("weights", f"some are negative; --points-out and quantiles replace them, which {moved}"))
-        if found.regressed:
-            lines.append(("given", f"a regression stands for the observation at {found.regressed}: its bias is unknown"))
+        if found.sample.regressed:
+            place = found.sample.regressed
+            lines.append(("given", f"a regression stands for the observation at {place}: its bias is unknown"))
         return [*lines, ("error", _error_text(found))]
 
     @presentation
@@ -135,7 +136,7 @@ class KernelEvalResult(Result):
             "no_bound": found.error.reason,
             "projected": found.projected,
             "distance": self.distance,
-            "regressed": str(found.regressed) if found.regressed else None,
+            "regressed": str(found.sample.regressed) if found.sample.regressed else None,
         }
 
     @presentation
@@ -166,8 +167,7 @@ def run(request: KernelEvalRequest, progress: Progress) -> KernelEvalResult:
                 other = _evaluated(request.against, settings, request.seed, table, texts)
             distance = found.kernel.distance(found.values, other.values)
             tick(1)
-    values = [query.of(found.values) for query in queries]
-    standard_errors = [found.standard_error(query.of) for query in queries]
+    values, standard_errors = zip(*[found.answer(query) for query in queries], strict=True)
     if request.points_out is not None:
         from thesis_cli.base.files import write_atomic
 

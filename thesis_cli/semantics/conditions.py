@@ -215,12 +215,13 @@ class Solver:
                 elif FUNCTIONS[node.name].inverse is not None:
                     for at, part in enumerate(node.arguments):
                         aside = [other for k, other in enumerate(node.arguments) if k != at]
-                        if node.name in ("*", "/") and not all(self._nonzero(other) for other in aside):
+                        if node.name in ("*", "/") and not all(self.is_nonzero(other) for other in aside):
                             continue
                         for draw, steps in self._paths(part, own):
                             yield draw, ((node, at), *steps)
 
-    def _nonzero(self, node: Expression) -> bool:
+    def is_nonzero(self, node: Expression) -> bool:
+        """Whether an expression is 0 with probability 0."""
         return bool(node.value) if isinstance(node, Number) else not self.is_discrete(node)
 
     def _conditions(self, node: Let) -> Conditions:

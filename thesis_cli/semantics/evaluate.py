@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.embeddings.expansion import Expansion, wasserstein
 from thesis_cli.embeddings.kernels import Gaussian, Kernel
@@ -23,13 +24,16 @@ from thesis_cli.semantics.conditioning import monotone
 from thesis_cli.semantics.conditions import parts_of
 from thesis_cli.semantics.denotation import Settings, Table
 from thesis_cli.semantics.linear import ROUNDING, kernel_error
-from thesis_cli.semantics.sampling import Sampler
-from thesis_cli.semantics.syntax import Call, Expression, Let, Place
+from thesis_cli.semantics.queries import Query, quantile
+from thesis_cli.semantics.sampling import Sample, Sampler
+from thesis_cli.semantics.syntax import Call, Expression, Let
 
 FEWEST, MOST = 2**10, 2**21
 """Least and largest number of values that are computed."""
 REPLICATES, SMALLER = 8, 16
 """Number of smaller nets, and how many times smaller they are."""
+NEARBY = 0.01
+"""Largest difference of the shares that a slope of quantiles is taken from."""
 CELLS = 2**11
 """Parts of the values that quadratures stand for in a bound."""
 COARSE, LARGEST_COARSE, EFFORT = 8, 256, 2**22
@@ -42,37 +46,77 @@ class Evaluated:
 
     Attributes
     ----------
-    values : all values that were computed, in increasing order, with their weights.
+    sample : all values that were computed, with their weights.
     expansion : at most `size` points that stand for them.
     kernel : kernel of the RKHS.
     error : bound on the W1 distance of the values from the exact distribution, and why there is none.
     rkhs_error : bound on their RKHS distance, inf with the same reason.
-    replicates : values of smaller nets.
-    smaller : how many times fewer values each has.
+    replicates : values of smaller nets; none if a condition holds at no point of one.
     share : share of the absolute weight of a table whose rows have a value; 1 without a table.
     projected : RKHS distance by which negative weights were moved for the expansion.
-    regressed : place of an observation that a regression stands for; None if there is none.
     """
 
-    values: Expansion
+    sample: Sample
     expansion: Expansion
     kernel: Kernel
     error: Limit
     rkhs_error: float
-    replicates: tuple[Expansion, ...] = ()
-    smaller: float = 1.0
+    replicates: tuple[Sample, ...] = ()
     share: float = 1.0
     projected: float = 0.0
-    regressed: Place | None = None
 
-    def standard_error(self, statistic: Callable[[Expansion], float]) -> float:
-        """Standard error of a statistic of the values: its standard deviation over the smaller nets, scaled as
-        independent points would be, which is more than that of evenly spread ones. NaN if it is unknown.
+    @property
+    def values(self) -> Expansion:
+        """All values in increasing order, with their weights."""
+        return self.sample.values
+
+    def answer(self, query: Query) -> tuple[float, float]:
+        """A statistic and its standard error, NaN if that is unknown.
+
+        The error is the standard deviation over the smaller nets, scaled as that of independent points would be,
+        which is more than that of evenly spread ones. Where a draw can be integrated out, so it is for quantiles
+        and probabilities: for quantiles by steps of the secant method.
         """
-        if len(self.replicates) < REPLICATES:
+        value, below = query.of(self.values), self.sample.below
+        if below and query.statistic == "prob" and query.relation not in ("==", "!="):
+            share = float(below(np.array([query.argument]))[0])
+            return 1 - share if query.relation in (">", ">=") else share, self._spread(_up_to(query.argument))
+        if below and query.statistic in ("median", "quantile"):
+            return self._quantile(value, query.share, below)
+        return value, self._spread(lambda each: query.of(each.values))
+
+    def _quantile(self, value: float, share: float, below: Callable[[Floats], Floats]) -> tuple[float, float]:
+        """A quantile and its standard error, by two steps from that of the values."""
+        width = min(NEARBY, share / 2, (1 - share) / 2)
+        low, high = (quantile(self.values, share + sign * width) for sign in (-1, 1))
+        slope = (high - low) / (2 * width) if width else 0.0
+        first = float(below(np.array([value]))[0])
+        moved = value + (share - first) * slope
+        second = float(below(np.array([moved]))[0])
+        if second != first:
+            slope = (moved - value) / (second - first)
+        found = moved + (share - second) * slope
+        if not low <= found <= high:  # the density is nearly 0 there
+            return value, self._spread(lambda each: quantile(each.values, share))
+        return found, abs(slope) * self._spread(_up_to(found))
+
+    def _spread(self, statistic: Callable[[Sample], float]) -> float:
+        """Standard error of a statistic of samples."""
+        if not self.replicates:
             return math.nan
         found = [statistic(each) for each in self.replicates]
-        return float(np.std(found, ddof=1) / math.sqrt(self.smaller))
+        times = 1.0 if self.sample.regressed else self.sample.computed / self.replicates[0].computed
+        return float(np.std(found, ddof=1) / math.sqrt(times))
+
+
+def _up_to(level: float) -> Callable[[Sample], float]:
+    """Finds the share of a sample up to a level, one draw integrated out."""
+
+    def share(sample: Sample) -> float:
+        assert sample.below is not None
+        return float(sample.below(np.array([level]))[0])
+
+    return share
 
 
 def evaluate(expression: Expression, settings: Settings, seed: int = 0, table: Table | None = None) -> Evaluated:
@@ -91,21 +135,18 @@ def evaluate(expression: Expression, settings: Settings, seed: int = 0, table: T
     count = min(MOST, max(FEWEST, 1 << (2 * settings.size**2 - 1).bit_length()))
     first, *others = (np.random.default_rng(each) for each in np.random.SeedSequence(seed).spawn(1 + REPLICATES))
     sampler = Sampler(expression, table)
-    values = sampler.values(count, first)
-    computed, replicates = sampler.computed, []
+    sample = sampler.sample(count, first)
     try:
-        replicates = [sampler.values(count // SMALLER, rng) for rng in others]
+        replicates = tuple(sampler.sample(count // SMALLER, rng) for rng in others)
     except InputError:  # what holds at few points may hold at none of fewer
-        replicates = []
-    smaller = 1.0 if sampler.regressed else computed / sampler.computed
+        replicates = ()
+    values = sample.values
     positive = monotone(values) if (values.weights < 0).any() else values
     small = GaussCells.of(positive, settings.size // 2).expansion if len(positive) > settings.size else positive
     kernel = settings.kernel_for(small)
     projected = 0.0 if positive is values else kernel.distance(values, positive)
     error, rkhs_error = _bounds(expression, values, replace(settings, bandwidth=kernel.bandwidth), table)
-    return Evaluated(
-        values, small, kernel, error, rkhs_error, tuple(replicates), smaller, share, projected, sampler.regressed
-    )
+    return Evaluated(sample, small, kernel, error, rkhs_error, replicates, share, projected)
 
 
 def _present(expression: Expression, table: Table) -> tuple[Table, float]:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from thesis_cli.semantics.conditions import Solver, is_draw, parts_of
+from thesis_cli.semantics.functions import FUNCTIONS
 from thesis_cli.semantics.syntax import Call, Expression, Let, Variable
 
 MOST_DRAWS = 2
@@ -54,6 +56,31 @@ class Plan:
             isinstance(node, Let) and node.observations and id(node) not in {*self.parts, *self.nested}
             for node in self.own()
         )
+
+    @cached_property
+    def integrated(self) -> tuple[Call | Let, tuple[tuple[Call, int], ...]] | None:
+        """A continuous draw, or else a part, that the value is strictly monotone in, and that nothing else depends on;
+        with the calls that lead to it. None if there is none, or conditions weight the points.
+        """
+        paths = [] if self.conditioned else list(self._paths(self.root))
+        return next((each for each in paths if is_draw(each[0])), paths[0] if paths else None)
+
+    def _paths(self, node: Expression) -> Iterator[tuple[Call | Let, tuple[tuple[Call, int], ...]]]:
+        if isinstance(node, Call | Let) and id(node) in self.parts:
+            yield node, ()
+        elif isinstance(node, Let) and id(node) not in self.nested:
+            yield from self._paths(node.body)
+        elif isinstance(node, Call) and is_draw(node):
+            if not self.solver.is_discrete(node):
+                yield node, ()
+        elif isinstance(node, Call) and FUNCTIONS[node.name].inverse is not None:
+            for at, part in enumerate(node.arguments):
+                aside = [other for k, other in enumerate(node.arguments) if k != at]
+                if node.name == "/" and at == 1:
+                    continue  # not monotone
+                if node.name in ("*", "/") and not all(self.solver.is_nonzero(other) for other in aside):
+                    continue
+                yield from ((draw, ((node, at), *steps)) for draw, steps in self._paths(part))
 
     @property
     def countable(self) -> list[Expression]:

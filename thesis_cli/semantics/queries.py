@@ -64,10 +64,15 @@ class Query:
         if self.statistic in ("var", "sd"):
             found = nearby.var()
             return math.sqrt(found) if self.statistic == "sd" else found
-        return _quantile(nearby, 0.5 if self.statistic == "median" else self.argument)
+        return quantile(nearby, self.share)
+
+    @property
+    def share(self) -> float:
+        """Share of a quantile."""
+        return 0.5 if self.statistic == "median" else self.argument
 
 
-def _quantile(expansion: Expansion, share: float) -> float:
+def quantile(expansion: Expansion, share: float) -> float:
     """Least point with at least a share of the weight, up to rounding, at or below it."""
     points, weights = expansion.points[:, 0], expansion.weights
     if (points[1:] < points[:-1]).any():

@@ -8,7 +8,7 @@ the bounds of a draw, or by 0 and 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,7 +17,7 @@ import numpy as np
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.semantics.conditioning import conditional_weights
 from thesis_cli.semantics.conditions import Solved
-from thesis_cli.semantics.distributions import DISTRIBUTIONS, Distribution
+from thesis_cli.semantics.distributions import DISTRIBUTIONS, Distribution, quantiles
 from thesis_cli.semantics.functions import FUNCTIONS
 from thesis_cli.semantics.nets import Net
 from thesis_cli.semantics.plans import Plan
@@ -67,6 +67,11 @@ class Law:
         else:
             at = np.searchsorted(np.cumsum(self.weights), u)
         return np.asarray(self.points[np.minimum(at, len(self.points) - 1)])
+
+    def share(self, x: Floats) -> Floats:
+        """Probabilities of values up to x."""
+        at = np.searchsorted(self.points, x, side="right")
+        return np.asarray(at / len(self.points) if self.weights is None else np.append(0, self.weights.cumsum())[at])
 
     def even(self) -> Law:
         """The values at as many evenly spaced shares, which are quick to draw from; the law itself if it has few."""
@@ -208,6 +213,49 @@ class Run:
         found = self.sign * np.exp(self.log_weight - (top if top > -math.inf else 0.0))
         return np.broadcast_to(found, self.points)
 
+    def below(self, rows: Floats) -> Callable[[Floats], Floats] | None:
+        """A function that finds the shares of the values up to some levels, with the plan's integrated draw integrated
+        out exactly. None if the plan has none, or only one of few values. The run computes nothing else.
+
+        Parameters
+        ----------
+        rows : weights of the points before conditions, shape (points,) or ().
+        """
+        if self._plan.integrated is None:
+            return None
+        draw, steps = self._plan.integrated
+        law = self._laws.get(id(draw))
+        if law is not None and len(law.points) <= FEW:
+            return None
+        with np.errstate(all="ignore"):
+            others = [[self._value(part) for k, part in enumerate(call.arguments) if k != at] for call, at in steps]
+            shares = self._shares(draw) if law is None else law.share
+        weights = np.broadcast_to(rows * self.weights(), self.points)
+
+        def at_level(level: float) -> float:
+            end, rising = np.array(level), np.ones(())
+            for (call, at), aside in zip(steps, others, strict=True):
+                inverse = FUNCTIONS[call.name].inverse
+                assert inverse is not None
+                step = inverse(at, end, aside)
+                end, rising = step.argument, rising * step.direction
+            share = shares(end)
+            return float(weights @ np.broadcast_to(np.where(rising > 0, share, 1 - share), self.points))
+
+        def at_levels(levels: Floats) -> Floats:
+            with np.errstate(all="ignore"):
+                return np.asarray([at_level(level) for level in levels] / weights.sum(), np.float64)
+
+        return at_levels
+
+    def _shares(self, draw: Call | Let) -> Callable[[Floats], Floats]:
+        """The distribution function of a continuous draw at each point."""
+        assert isinstance(draw, Call)
+        family, parameters = self._parameters(draw)
+        share = family.share
+        assert share is not None
+        return lambda x: share(x, *parameters)
+
     def _weigh(self, logs: Floats) -> None:
         self.log_weight = self.log_weight + np.where(np.isnan(logs), -math.inf, logs)
 
@@ -273,8 +321,7 @@ class Run:
             return self._solved_draw(node)
         family, parameters = self._parameters(node)
         if family.probabilities is None:
-            assert family.quantile is not None
-            found = np.asarray(family.quantile(self._column(None if family.bounded else TAILS), *parameters))
+            found = quantiles(family, self._column(None if family.bounded else TAILS), parameters)
             if not (np.abs(found) <= LARGEST).all():
                 problem = f"{node.name} has values that are no numbers up to {LARGEST:g} in size"
                 raise node.place.wrong(problem, "take other parameters")

@@ -8,7 +8,9 @@ event, or a power of the weights below 1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -34,6 +36,24 @@ NESTED = 16
 """Factor by which there are fewer points if a part is computed for each of them."""
 
 
+@dataclass(frozen=True)
+class Sample:
+    """Weighted values of an expression.
+
+    Attributes
+    ----------
+    values : the values in increasing order, with their weights.
+    computed : number of values that were computed.
+    below : finds shares up to some levels, with one draw integrated out exactly; None if none can be.
+    regressed : place of an observation that a regression stands for; None if there is none.
+    """
+
+    values: Expansion
+    computed: int
+    below: Callable[[Floats], Floats] | None
+    regressed: Place | None
+
+
 class Sampler:
     """Computes weighted values of an expression, again and again with other points.
 
@@ -41,11 +61,6 @@ class Sampler:
     ----------
     expression : its free variables are columns of the table.
     table : rows of joint values; None if there is no free variable.
-
-    Attributes
-    ----------
-    regressed : place of an observation that a regression stands for; None if there is none.
-    computed : number of values that were computed last.
     """
 
     def __init__(self, expression: Expression, table: Table | None = None) -> None:
@@ -53,67 +68,43 @@ class Sampler:
         self._plan = Plan.of(root, Solver.of(root))
         self._table = table
         self._tilts: dict[int, list[Tilt]] = {}
-        self.regressed: Place | None = None
-        self.computed = 0
 
-    def values(self, count: int, rng: np.random.Generator) -> Expansion:
-        """Values of the expression with their weights, in increasing order.
-
-        Parameters
-        ----------
-        count : about how many values are computed, unless a table has more rows.
-        """
+    def sample(self, count: int, rng: np.random.Generator) -> Sample:
+        """Compute about so many values, or one for each row of a longer table."""
         if self._plan.nested:
             count = max(1, count // NESTED)
         laws = self._laws(self._plan, count, rng)
-        points, weights = self._computed(self._plan, laws, count, rng, self._table)
-        law = Law.of(points, weights)
-        return Expansion(law.points, law.weights if law.weights is not None else np.zeros(0))
+        run, rows = self._run(self._plan, laws, count, rng, self._table)
+        law = _law(self._plan, run, rows)
+        values = Expansion(law.points, law.weights if law.weights is not None else np.zeros(0))
+
+        again, rows = self._run(self._plan, laws, count, rng, self._table)
+        return Sample(values, run.points, again.below(rows), run.regressed)
 
     def _laws(self, plan: Plan, count: int, rng: np.random.Generator) -> dict[int, Law]:
         """The distributions of all parts of a plan."""
         found = dict[int, Law]()
         for node, part in plan.parts.items():
             found.update(self._laws(part, count, rng))
-            found[node] = Law.of(*self._computed(part, found, count, rng)).even()
+            found[node] = _law(part, *self._run(part, found, count, rng)).even()
         for inner in plan.nested.values():
             found.update(self._laws(inner, count, rng))
         return found
 
-    def _computed(
+    def _run(
         self, plan: Plan, laws: Mapping[int, Law], count: int, rng: np.random.Generator, table: Table | None = None
-    ) -> tuple[Floats, Floats | None]:
-        """Values of a plan's expression where the weight is not 0, and weights; None if they are equal."""
+    ) -> tuple[Run, Floats]:
+        """A run of a plan, and the weights of the table's rows at its points, 1 without a table."""
         counts = enumerated(plan, laws)
+        copies = math.prod(counts.values())
         rows = 1 if table is None else len(table.weights)
-        each = max(1, count // (rows * int(np.prod([*counts.values()], dtype=np.int64))))
-        each = 1 << (each.bit_length() - 1)
+        each = 1 << max(0, (count // (rows * copies)).bit_length() - 1)
         if plan.conditioned and table is None and id(plan.root) not in self._tilts:
             self._tilts[id(plan.root)] = self._learnt(plan, laws, counts, rng)
         outer = {} if table is None else {name: np.repeat(x, each) for name, x in table.columns.items()}
         tilts = self._tilts.get(id(plan.root), [])
         run = Run(plan, laws, Net(rows * each, rng), rows * each, rng, counts, tilts, outer)
-        values, weights = run.values(), run.weights()
-        self.regressed, self.computed = self.regressed or run.regressed, run.points
-        if table is None and run.log_weight.ndim == 0 and run.sign.ndim == 0:
-            weights = np.ones(1)  # all are equal
-        total = 1.0
-        if table is not None:
-            total = float(table.weights.sum())
-            weights = np.repeat(table.weights, run.points // rows) * weights
-        if not weights.any():
-            raise _never(plan)
-        kept = np.broadcast_to(weights != 0, values.shape)
-        if np.isnan(values[kept]).any():
-            lost = np.abs(np.broadcast_to(weights, values.shape)[np.isnan(values)]).sum() / np.abs(weights).sum()
-            place, what = run.undefined or (plan.root.place, "there is no value")
-            share = lost if weights.size > 1 else lost / values.size
-            remedy = "condition by given, choose values by if, or change the size"
-            raise place.wrong(f"{what} ({100 * share:.3g} % of the weight)", remedy)
-        if weights.size == 1:
-            return values, None
-        values, weights = values[kept], weights[kept]
-        return values, weights * (total / weights.sum())
+        return run, np.ones(()) if table is None else np.repeat(table.weights, each * copies)
 
     def _learnt(
         self, plan: Plan, laws: Mapping[int, Law], counts: Mapping[int, int], rng: np.random.Generator
@@ -142,6 +133,30 @@ class Sampler:
             old = [*tilts, *[Tilt(np.linspace(0.0, 1.0, PARTS + 1))] * (len(run.coordinates) - len(tilts))]
             tilts = [_sharper(tilt, u, weights) for tilt, u in zip(old, run.coordinates, strict=True)]
         return best[1]
+
+
+def _law(plan: Plan, run: Run, rows: Floats) -> Law:
+    """The distribution of the values of a run, whose weights have the sum of those of the rows, or 1.
+
+    Parameters
+    ----------
+    rows : further weights of the points, shape (points,), or ().
+    """
+    values, weights = run.values(), run.weights() * rows
+    if not weights.any():
+        raise _never(plan)
+    kept = weights != 0
+    lost = kept & np.isnan(values)
+    if lost.any():
+        place, what = run.undefined or (plan.root.place, "there is no value")
+        share = 100 * float(np.abs(weights[lost]).sum() / np.abs(weights).sum())
+        remedy = "condition by given, choose values by if, or change the size"
+        raise place.wrong(f"{what} ({share:.3g} % of the weight)", remedy)
+    if not rows.ndim and (weights == weights[0]).all():
+        return Law.of(values, None)
+    weights = weights[kept]
+    total = float(rows.sum()) * rows.size / run.points if rows.ndim else 1.0
+    return Law.of(values[kept], weights * (total / weights.sum()))
 
 
 def _summed(logs: Floats, power: float) -> Floats:
