@@ -36,8 +36,8 @@ NEARBY = 0.01
 """Largest difference of the shares that a slope of quantiles is taken from."""
 CELLS = 2**11
 """Parts of the values that quadratures stand for in a bound."""
-COARSE, LARGEST_COARSE, EFFORT = 8, 256, 2**22
-"""Sizes of the composition that shows whether there is a bound, and of the largest one, and its most combinations."""
+COARSE, LARGEST_COARSE, LONGEST = 8, 256, 200
+"""Sizes of the composition that shows whether there is a bound, and of the largest one, and its most operations."""
 
 
 @dataclass(frozen=True)
@@ -177,12 +177,14 @@ def _bounds(
             place = node.observations[0].place
             return Limit.of(math.inf, f"none is known for the conditioning at {place}"), math.inf
     calls = sum(isinstance(node, Call) for node in nodes)
-    size = min(settings.size // 2, LARGEST_COARSE, math.isqrt(EFFORT // max(1, calls)))
+    if calls > LONGEST:
+        return Limit.of(math.inf, f"none is composed of more than {LONGEST} operations"), math.inf
+    size = max(2, min(settings.size // 2, LARGEST_COARSE))
     try:
         coarse = compose(expression, replace(settings, size=COARSE), table=table)
         if math.isinf(coarse.rkhs_error):
             return coarse.error, math.inf
-        composed = compose(expression, replace(settings, size=max(size, 2)), table=table)
+        composed = compose(expression, replace(settings, size=size), table=table)
     except InputError as refused:
         return Limit.of(math.inf, refused.problem), math.inf
     apart = wasserstein(values, composed.expansion)

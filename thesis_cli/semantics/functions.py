@@ -65,7 +65,7 @@ def _choose(condition: Floats, yes: Floats, no: Floats) -> Floats:
 
 
 def _clamp(x: Floats, low: Floats, high: Floats) -> Floats:
-    return np.minimum(np.maximum(x, low), high)
+    return np.where(low <= high, np.minimum(np.maximum(x, low), high), math.nan)
 
 
 def _truth(operation: Callable[..., Floats]) -> Callable[..., Floats]:

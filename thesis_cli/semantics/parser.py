@@ -36,7 +36,9 @@ LONGEST = 10_000
 DEEPEST = 50
 """Largest depth of parentheses, calls and `let` within each other."""
 HIGHEST = 150
-"""Largest height of the syntax tree; a sum of so many terms has it."""
+"""Largest height of the syntax tree; a product of so many terms has it."""
+LONG = 32
+"""Number of terms from which a sum is long."""
 
 CONSTANTS = {"pi": math.pi}
 KEYWORDS = ("let", "given", "in", "and", "or", "not")
@@ -204,11 +206,11 @@ class _Parser:
     def _chain(self, operators: tuple[str, ...], part: str) -> Expression:
         """Operators that associate to the left."""
         read = getattr(self, part)
-        found: Expression = read()
+        terms, found = [read()], list[Token]()
         while self._found(*operators):
-            operator = self._take()
-            found = Call(operator.place, operator.text, (found, read()))
-        return found
+            found.append(self._take())
+            terms.append(read())
+        return _folded(terms, [(each.text, each.place) for each in found])
 
     def _disjunction(self) -> Expression:
         return self._chain(("or",), "_conjunction")
@@ -315,6 +317,20 @@ class _Parser:
         if name in ("min", "max"):  # of two at a time, so that each step is reduced
             return reduce(lambda a, b: Call(token.place, name, (a, b)), arguments)
         return Call(token.place, name, tuple(arguments))
+
+
+def _folded(terms: list[Expression], operators: list[tuple[str, Place]]) -> Expression:
+    """Terms joined by the operators between them, from left to right; long sums by halves, which are less high."""
+    if len(terms) <= LONG or operators[0][0] not in "+-":
+        found = terms[0]
+        for (text, place), term in zip(operators, terms[1:], strict=True):
+            found = Call(place, text, (found, term))
+        return found
+    at = len(terms) // 2
+    (text, place), after = operators[at - 1], operators[at:]
+    if text == "-":
+        after = [("-" if other == "+" else "+", where) for other, where in after]
+    return Call(place, text, (_folded(terms[:at], operators[: at - 1]), _folded(terms[at:], after)))
 
 
 def _usage(name: str) -> str:

@@ -1,7 +1,7 @@
 """How an expression is computed at the points of a net: which parts have a net of their own.
 
-The error of a net grows with the number of coordinates. So an expression of more than `MOST_DRAWS` independent draws is
-cut: a part without free variables is computed on its own, and its distribution counts as one draw of the whole, by the
+The error of a net grows with the number of coordinates. So an expression of more than two independent draws is cut: a
+part without free variables is computed on its own, and its distribution counts as one draw of the whole, by the
 rule for [[f(e1, e2)]] (Scibior and Schoelkopf section 3). A conditioned `let` without free variables is such a part
 too; one with random free variables is computed for each of their values.
 """
@@ -16,8 +16,8 @@ from thesis_cli.semantics.conditions import Solver, is_draw, parts_of
 from thesis_cli.semantics.functions import FUNCTIONS
 from thesis_cli.semantics.syntax import Call, Expression, Let, Variable
 
-MOST_DRAWS = 2
-"""Number of draws beyond which an expression is cut, if it can be."""
+MOST_PARTS = 128
+"""About the largest number of parts; beyond it, parts have more than two draws."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,8 @@ class Plan:
     @classmethod
     def of(cls, root: Expression, solver: Solver) -> Plan:
         """The plan of an expression whose conditions are solved."""
-        found, _ = _cut(root, solver)
+        draws = sum(is_draw(node) for node in _walk(root))
+        found, _ = _cut(root, solver, max(2, 1 + draws // MOST_PARTS))
         return Plan(root, solver, nested={id(root): replace(found, inner=True)}) if _varies(root, solver) else found
 
     def own(self) -> Iterator[Expression]:
@@ -94,9 +95,9 @@ class Plan:
         ]
 
 
-def _cut(root: Expression, solver: Solver) -> tuple[Plan, int]:
-    """The plan of an expression, and the number of draws that are left in it."""
-    found, below = Plan(root, solver), [_cut(part, solver) for part in parts_of(root)]
+def _cut(root: Expression, solver: Solver, most: int) -> tuple[Plan, int]:
+    """The plan of an expression, and the number of draws that are left in it, not more than `most` if possible."""
+    found, below = Plan(root, solver), [_cut(part, solver, most) for part in parts_of(root)]
     for at, (plan, _) in enumerate(below):
         if _varies(plan.root, solver):
             found.nested[id(plan.root)] = replace(plan, inner=True)
@@ -104,7 +105,7 @@ def _cut(root: Expression, solver: Solver) -> tuple[Plan, int]:
         elif isinstance(plan.root, Let) and plan.root.observations and not plan.root.free:
             found.parts[id(plan.root)] = plan
             below[at] = Plan(plan.root, solver), 1
-    while sum(count for _, count in below) + is_draw(root) > MOST_DRAWS:
+    while sum(count for _, count in below) + is_draw(root) > most:
         at = max(range(len(below)), key=lambda k: below[k][1] if _is_apart(below[k][0].root, solver) else 0)
         plan, count = below[at]
         if count < 2 or not _is_apart(plan.root, solver):

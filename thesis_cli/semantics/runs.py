@@ -74,10 +74,13 @@ class Law:
         return np.asarray(at / len(self.points) if self.weights is None else np.append(0, self.weights.cumsum())[at])
 
     def even(self) -> Law:
-        """The values at as many evenly spaced shares, which are quick to draw from; the law itself if it has few."""
+        """The means of as many parts of equal weight, which are quick to draw from; the law itself if it has few."""
         if self.weights is None or len(self.points) <= FEW:
             return self
-        return Law(self.quantile((np.arange(len(self.points)) + 0.5) / len(self.points)))
+        count = len(self.points)
+        sums, firsts = (np.append(0.0, np.cumsum(each)) for each in (self.weights, self.weights * self.points))
+        means = count * np.diff(np.interp(np.linspace(0.0, sums[-1], count + 1), sums, firsts))
+        return Law(np.maximum.accumulate(np.clip(means, self.points[0], self.points[-1])))
 
 
 class Coordinates(Protocol):
@@ -120,8 +123,8 @@ class Tilt:
 
 
 _ENDS = 0.5 ** np.array([np.inf, 17, 11, 6])
-TAILS = Tilt(np.concatenate([_ENDS[:-1], np.linspace(_ENDS[-1], 1 - _ENDS[-1], 59), 1 - _ENDS[-2::-1]]))
-"""Map for draws without bounds: 3 of 64 points are in the outer 1/64 on either side, most of them far out. Moments, to
+TAILS, MOST_TAILS = Tilt(np.concatenate([_ENDS[:-1], np.linspace(_ENDS[-1], 1 - _ENDS[-1], 59), 1 - _ENDS[-2::-1]])), 4
+"""Map, in expressions of so many draws, for draws without bounds: 3 of 64 points are in the outer 1/64 on either side, most of them far out. Moments, to
 which the tails contribute much, are then far more accurate, and the weights vary by little elsewhere.
 """
 
@@ -162,6 +165,7 @@ class Run:
     counts : numbers of values of what is enumerated, as `enumerated` finds them.
     tilts : maps of the coordinates, in order; further ones stay as they are.
     outer : values of the free variables, by name, shape (count,) each.
+    tails : whether draws without bounds have the map `TAILS` if none is given.
     pilot : whether observed values that no draw solves are left out.
 
     Attributes
@@ -184,10 +188,11 @@ class Run:
         counts: Mapping[int, int] | None = None,
         tilts: Sequence[Tilt] = (),
         outer: Mapping[str, Floats] | None = None,
+        tails: bool = False,
         pilot: bool = False,
     ) -> None:
         self._plan, self._laws, self._source, self._rng = plan, laws, coordinates, rng
-        self._tilts, self._pilot = tilts, pilot
+        self._tilts, self._tails, self._pilot = tilts, tails, pilot
         counts = counts or {}
         self._copies = math.prod(counts.values())
         self.points = count * self._copies
@@ -259,16 +264,21 @@ class Run:
     def _weigh(self, logs: Floats) -> None:
         self.log_weight = self.log_weight + np.where(np.isnan(logs), -math.inf, logs)
 
-    def _column(self, tilt: Tilt | None = None) -> Floats:
-        """The next coordinate, through the map that was given for it, or else through this one."""
+    def _column(self, unbounded: bool = False) -> Floats:
+        """The next coordinate, through its map."""
+        tilt = TAILS if unbounded and self._tails else None
         if len(self.coordinates) < len(self._tilts):
             tilt = self._tilts[len(self.coordinates)]
         found = self._source.column()
         if tilt is not None:
             found, logs = tilt.of(found)
-            self._weigh(np.repeat(logs, self._copies))
+            self.log_weight = self.log_weight + self._repeated(logs)
         self.coordinates.append(found)
-        return np.repeat(found, self._copies)
+        return self._repeated(found)
+
+    def _repeated(self, each: Floats) -> Floats:
+        """Numbers of the net's points at the combinations of enumerated values."""
+        return np.repeat(each, self._copies) if self._copies > 1 else each
 
     def _value(self, node: Expression) -> Floats:
         """Values of shape (points,), or () if they are all the same; NaN where there is none."""
@@ -321,7 +331,7 @@ class Run:
             return self._solved_draw(node)
         family, parameters = self._parameters(node)
         if family.probabilities is None:
-            found = quantiles(family, self._column(None if family.bounded else TAILS), parameters)
+            found = quantiles(family, self._column(not family.bounded), parameters)
             if not (np.abs(found) <= LARGEST).all():
                 problem = f"{node.name} has values that are no numbers up to {LARGEST:g} in size"
                 raise node.place.wrong(problem, "take other parameters")

@@ -17,11 +17,11 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.embeddings.expansion import Expansion
-from thesis_cli.semantics.conditions import Solver, distinct, fewer_names
+from thesis_cli.semantics.conditions import Solver, distinct, fewer_names, is_draw
 from thesis_cli.semantics.denotation import Table
 from thesis_cli.semantics.nets import Net
 from thesis_cli.semantics.plans import Plan
-from thesis_cli.semantics.runs import Law, Run, Tilt, enumerated
+from thesis_cli.semantics.runs import MOST_TAILS, Law, Run, Tilt, enumerated
 from thesis_cli.semantics.syntax import Expression, Let, Place
 
 PILOT, ROUNDS = 2**12, 16
@@ -103,7 +103,8 @@ class Sampler:
             self._tilts[id(plan.root)] = self._learnt(plan, laws, counts, rng)
         outer = {} if table is None else {name: np.repeat(x, each) for name, x in table.columns.items()}
         tilts = self._tilts.get(id(plan.root), [])
-        run = Run(plan, laws, Net(rows * each, rng), rows * each, rng, counts, tilts, outer)
+        tails = plan is self._plan and sum(is_draw(node) for node in plan.own()) <= MOST_TAILS
+        run = Run(plan, laws, Net(rows * each, rng), rows * each, rng, counts, tilts, outer, tails)
         return run, np.ones(()) if table is None else np.repeat(table.weights, each * copies)
 
     def _learnt(
