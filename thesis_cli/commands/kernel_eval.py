@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError, about
@@ -17,7 +17,8 @@ from thesis_cli.commands.core.fields import argument, option, settings_of
 from thesis_cli.commands.core.overwrite import check_overwritten
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.inputs.releases import ReleaseSource, open_release
+from thesis_cli.commands.inputs.releases import ReleaseSource, release_of
+from thesis_cli.commands.inputs.tables import TableSource, plain_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,10 +51,10 @@ class KernelEvalRequest(Request):
     bandwidth: str = option(
         "median", "Bandwidth of the kernel; median is the median distance of the points.", metavar="median|NUMBER"
     )
-    table: ReleaseSource | None = option(
+    table: ReleaseSource | TableSource | None = option(
         None,
-        "Private release whose columns are free variables: the CSV file that dp-release wrote, its record beside it.",
-        metavar="RELEASE",
+        "Table whose columns are free variables: a CSV or Parquet file, or a private release, its record beside it.",
+        metavar="TABLE",
         names="release",
         objects=True,
         default_text="none",
@@ -86,7 +87,7 @@ class KernelEvalResult(Result):
     queries, values : what was asked, and the answers.
     standard_errors : standard error of each answer; NaN where it is unknown.
     distance : RKHS distance to the other expression; None if none was given.
-    rows : number of rows of the release; 0 without one.
+    rows : number of rows of the table; 0 without one.
     """
 
     evaluated: Evaluated
@@ -109,7 +110,7 @@ class KernelEvalResult(Result):
         lines.append(("kernel", f"{settings['kernel']}, bandwidth {found.kernel.bandwidth:.4g}{median}"))
         if self.rows:
             share = f", {100 * found.share:.3g} % of the weight has a value" * (found.share < 1 - 1e-12)
-            lines.append(("table", f"{self.rows:,} released rows of {settings['table']}{share}"))
+            lines.append(("table", f"{self.rows:,} rows of {settings['table']}{share}"))
         if found.projected:
             moved = f"moves the embedding by {found.projected:.2g}"
             lines.append(("weights", f"some are negative; --points-out and quantiles replace them, which {moved}"))
@@ -157,14 +158,14 @@ def run(request: KernelEvalRequest, progress: Progress) -> KernelEvalResult:
     if request.points_out is not None:
         check_writable("--points-out", request.points_out, ".csv")
         check_overwritten("--points-out", request.points_out, request.overwrite)
-    table, texts = (None, {}) if request.table is None else _table(request.table)
+    table, levels = (None, {}) if request.table is None else _table(request.table)
     with progress(1 + (request.against is not None), "expressions") as tick:
-        found = _evaluated(request.expression, settings, request.seed, table, texts)
+        found = _evaluated(request.expression, settings, request.seed, table, levels)
         tick(1)
         distance = None
         if request.against is not None:
             with about("--against"):
-                other = _evaluated(request.against, settings, request.seed, table, texts)
+                other = _evaluated(request.against, settings, request.seed, table, levels)
             distance = found.kernel.distance(found.values, other.values)
             tick(1)
     values, standard_errors = zip(*[found.answer(query) for query in queries], strict=True)
@@ -207,32 +208,33 @@ def _bandwidth(text: str) -> float | None:
     return width
 
 
-def _table(source: ReleaseSource) -> tuple[Table, dict[str, str]]:
-    """Columns of numbers of a release with its weights, and the kinds of its other columns."""
+def _table(source: ReleaseSource | TableSource) -> tuple[Table, dict[str, tuple[str, ...]]]:
+    """The columns of a release with its weights, or of another table with equal weights; and the levels of those that
+    are categories.
+    """
     import numpy as np
 
     from thesis_cli.privacy.tables.expressions import read_columns
     from thesis_cli.semantics.denotation import Table
 
-    release = open_release(source)
-    columns = read_columns(release.schema.columns, release.columns)
-    numbers = {name: np.asarray(value.data, np.float64) for name, value in columns.items() if value.kind != "text"}
-    return Table(numbers, release.weights), {name: "a category" for name in columns if name not in numbers}
+    release = release_of(source)
+    if release is not None:
+        values = read_columns(release.schema.columns, release.columns)
+        numbers = {name: np.asarray(value.data, np.float64) for name, value in values.items()}
+        return Table(numbers, release.weights), {name: v.levels for name, v in values.items() if v.kind == "text"}
+    columns, levels = plain_columns(cast("TableSource", source))
+    count = len(next(iter(columns.values())))
+    return Table(columns, np.full(count, 1 / count)), levels
 
 
-def _evaluated(text: str, settings: Settings, seed: int, table: Table | None, texts: Mapping[str, str]) -> Evaluated:
+def _evaluated(
+    text: str, settings: Settings, seed: int, table: Table | None, levels: Mapping[str, tuple[str, ...]]
+) -> Evaluated:
     """The denotation of a text."""
     from thesis_cli.semantics.evaluate import evaluate
     from thesis_cli.semantics.parser import parse
 
-    free = [] if table is None else [*table.columns, *texts]
-    expression = parse(text, free)
-    for name in sorted(expression.free):
-        if name in texts:
-            assert table is not None
-            remedy = f"use columns of numbers: {', '.join(table.columns)}"
-            raise InputError(f"the column {name!r} is {texts[name]}", remedy)
-    return evaluate(expression, settings, seed, table)
+    return evaluate(parse(text, [] if table is None else table.columns, levels), settings, seed, table)
 
 
 @presentation

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from thesis_cli.semantics.distributions import DISTRIBUTIONS
 from thesis_cli.semantics.functions import FUNCTIONS
+from thesis_cli.semantics.ranges import REALS, Interval, Operand
 from thesis_cli.semantics.syntax import Call, Expression, Let, Number, Place, Variable
 
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
@@ -219,6 +220,23 @@ class Solver:
                             continue
                         for draw, steps in self._paths(part, own):
                             yield draw, ((node, at), *steps)
+
+    def span(self, node: Expression) -> Interval:
+        """An interval that holds all values of an expression."""
+        match node:
+            case Number():
+                return node.value, node.value
+            case Variable():
+                return self.span(self.bindings[node.name]) if node.name in self.bindings else REALS
+            case Let():
+                return self.span(node.body)
+        family = DISTRIBUTIONS[node.name] if is_draw(node) else FUNCTIONS[node.name]
+        return family.ranging([Operand(self.span(part)) for part in node.arguments])
+
+    def sign(self, node: Expression) -> int:
+        """The sign of all values of an expression but 0, if they have one; else 0."""
+        low, high = self.span(node)
+        return (low >= 0) - (high <= 0)
 
     def is_nonzero(self, node: Expression) -> bool:
         """Whether an expression is 0 with probability 0."""

@@ -22,6 +22,7 @@ from thesis_cli.semantics.batches import NONE, Limit
 from thesis_cli.semantics.composition import compose
 from thesis_cli.semantics.conditioning import monotone
 from thesis_cli.semantics.conditions import parts_of
+from thesis_cli.semantics.denotation import MOST as MOST_SIZE
 from thesis_cli.semantics.denotation import Settings, Table
 from thesis_cli.semantics.linear import ROUNDING, kernel_error
 from thesis_cli.semantics.queries import Query, quantile
@@ -179,12 +180,13 @@ def _bounds(
     calls = sum(isinstance(node, Call) for node in nodes)
     if calls > LONGEST:
         return Limit.of(math.inf, f"none is composed of more than {LONGEST} operations"), math.inf
+    least = COARSE if table is None else max(COARSE, len(table.weights) // 8 + 1)  # so that no row is sampled
     size = max(2, min(settings.size // 2, LARGEST_COARSE))
     try:
-        coarse = compose(expression, replace(settings, size=COARSE), table=table)
+        coarse = compose(expression, replace(settings, size=min(least, MOST_SIZE)), table=table)
         if math.isinf(coarse.rkhs_error):
             return coarse.error, math.inf
-        composed = compose(expression, replace(settings, size=size), table=table)
+        composed = coarse if size <= least else compose(expression, replace(settings, size=size), table=table)
     except InputError as refused:
         return Limit.of(math.inf, refused.problem), math.inf
     apart = wasserstein(values, composed.expansion)

@@ -105,9 +105,9 @@ def _inverse_times(at: int, value: Floats, others: Sequence[Floats]) -> Preimage
 
 
 def _inverse_over(at: int, value: Floats, others: Sequence[Floats]) -> Preimage:
-    """x / b increases in x with b, and a / x has one preimage of each value, but is not monotone."""
+    """The direction of a / x is that on either side of 0."""
     if at:
-        return Preimage(others[0] / value, np.log(np.abs(others[0] / value**2)), math.nan)
+        return Preimage(others[0] / value, np.log(np.abs(others[0] / value**2)), -np.sign(others[0]))
     return Preimage(value * others[0], np.log(np.abs(others[0])), np.sign(others[0]))
 
 

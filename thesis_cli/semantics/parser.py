@@ -9,6 +9,7 @@ disjunction = conjunction {"or" conjunction}
 conjunction = negation {"and" negation}
 negation    = "not" negation | comparison
 comparison  = sum [("<" | "<=" | ">" | ">=" | "==" | "!=") sum]
+            | name ("==" | "!=") text | text ("==" | "!=") name
 sum         = product {("+" | "-") product}
 product     = signed {("*" | "/") signed}
 signed      = ("-" | "+") signed | power
@@ -21,7 +22,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -47,7 +48,7 @@ RESERVED = (*KEYWORDS, *CONSTANTS, *CALLED, *DISTRIBUTIONS)
 
 _TOKEN = re.compile(
     r"(?P<space>[ \t\r\n]+|#[^\n]*)|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d]\w*)"
-    r"|`(?P<quoted>[^`\n]+)`|(?P<symbol>\*\*|<=|>=|==|!=|[-+*/<>=(),])"
+    r"|`(?P<quoted>[^`\n]+)`|\"(?P<text>[^\"\n]*)\"|'(?P<other>[^'\n]*)'|(?P<symbol>\*\*|<=|>=|==|!=|[-+*/<>=(),])"
 )
 _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
@@ -58,8 +59,8 @@ class Token:
 
     Attributes
     ----------
-    kind : "number", "name", "symbol" or, after the last one, "end".
-    text : the word, without backquotes.
+    kind : "number", "name", "symbol", "text" or, after the last one, "end".
+    text : the word, without quotes.
     place : place where it begins.
     quoted : whether it was a name in backquotes.
     """
@@ -94,6 +95,8 @@ def tokens(text: str, source: str = "") -> list[Token]:
         kind = match.lastgroup or ""
         if kind == "quoted":
             found.append(Token("name", match[kind], place, quoted=True))
+        elif kind in ("text", "other"):
+            found.append(Token("text", match[kind], place))
         elif kind != "space":
             found.append(Token(kind, match[0], place))
         line += match[0].count("\n")
@@ -106,7 +109,9 @@ def tokens(text: str, source: str = "") -> list[Token]:
     return found
 
 
-def parse(text: str, free: Iterable[str] = ()) -> Expression:
+def parse(
+    text: str, free: Iterable[str] = (), categories: Mapping[str, Sequence[str]] | None = None
+) -> Expression:
     """The syntax tree of an expression. Raises InputError if the text is no expression, mentions an
     unknown name, or calls with a wrong number of arguments; the error names line and column.
 
@@ -114,8 +119,10 @@ def parse(text: str, free: Iterable[str] = ()) -> Expression:
     ----------
     text : the expression; `#` begins a comment.
     free : names of free variables that it may mention.
+    categories : levels of those that are categories; their values are the places of the levels, and a text
+        that one is compared with stands for such a place.
     """
-    parser = _Parser(tokens(text), tuple(free))
+    parser = _Parser(tokens(text), tuple(free), categories or {})
     found = parser.expression()
     if parser.next.kind != "end":
         raise parser.next.place.wrong(f"{parser.next.shown} is left over", "join the parts by an operator, or end here")
@@ -144,8 +151,9 @@ def _parts(node: Expression) -> tuple[Expression, ...]:
 class _Parser:
     """A parser by recursive descent over some words."""
 
-    def __init__(self, words: list[Token], scope: tuple[str, ...]) -> None:
-        self._words, self._at, self._scope, self._depth = words, 0, scope, 0
+    def __init__(self, words: list[Token], free: tuple[str, ...], categories: Mapping[str, Sequence[str]]) -> None:
+        self._words, self._at, self._scope, self._depth = words, 0, free, 0
+        self._free, self._categories = len(free), categories
 
     @property
     def next(self) -> Token:
@@ -228,7 +236,7 @@ class _Parser:
         return found
 
     def _comparison(self) -> Expression:
-        found = self._sum()
+        found = self._with_text() or self._sum()
         if self._found(*_COMPARISONS):
             operator = self._take()
             found = Call(operator.place, operator.text, (found, self._sum()))
@@ -237,6 +245,29 @@ class _Parser:
         if self._found("="):
             raise self.next.place.wrong("'=' binds names of let only", "write == to compare")
         return found
+
+    def _with_text(self) -> Expression | None:
+        """A category that is compared with a text; None if none is next."""
+        if len(self._words) < self._at + 3:
+            return None
+        first, operator, last = self._words[self._at : self._at + 3]
+        if "text" not in (first.kind, last.kind) or operator.text not in ("==", "!="):
+            return None
+        name, text = (last, first) if first.kind == "text" else (first, last)
+        if name.kind != "name" or not self._is_category(name.text):
+            remedy = 'only a category is compared with a text, as in region == "north"'
+            raise text.place.wrong(f"{text.shown} is compared with {name.shown}", remedy)
+        levels = self._categories[name.text]
+        if text.text not in levels:
+            remedy = nearest(text.text, levels, "its levels are")
+            raise text.place.wrong(f"{name.text!r} has no level {text.shown}", remedy)
+        self._at += 3
+        value = Number(text.place, float(levels.index(text.text)))
+        return Call(operator.place, operator.text, (Variable(name.place, name.text), value))
+
+    def _is_category(self, name: str) -> bool:
+        """Whether a name is a category, and no `let` has given it another meaning."""
+        return name in self._categories and name not in self._scope[self._free :]
 
     def _sum(self) -> Expression:
         return self._chain(("+", "-"), "_product")
@@ -288,6 +319,9 @@ class _Parser:
         raise token.place.wrong(f"{token.shown} stands where an expression must be", "give a number, a name or a call")
 
     def _variable(self, token: Token) -> Expression:
+        if self._is_category(token.text):
+            remedy = f"compare it with one of its levels, as in {token.text} == {self._categories[token.text][0]!r}"
+            raise token.place.wrong(f"the column {token.text!r} is a category", remedy)
         if token.text in self._scope:
             return Variable(token.place, token.text)
         if token.text in CONSTANTS:

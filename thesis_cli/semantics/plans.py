@@ -77,8 +77,8 @@ class Plan:
         elif isinstance(node, Call) and FUNCTIONS[node.name].inverse is not None:
             for at, part in enumerate(node.arguments):
                 aside = [other for k, other in enumerate(node.arguments) if k != at]
-                if node.name == "/" and at == 1:
-                    continue  # not monotone
+                if node.name == "/" and at == 1 and not self.solver.sign(part):
+                    continue  # a / x is monotone on either side of 0 only
                 if node.name in ("*", "/") and not all(self.solver.is_nonzero(other) for other in aside):
                     continue
                 yield from ((draw, ((node, at), *steps)) for draw, steps in self._paths(part))

@@ -123,10 +123,12 @@ class Tilt:
 
 
 _ENDS = 0.5 ** np.array([np.inf, 17, 11, 6])
-TAILS, MOST_TAILS = Tilt(np.concatenate([_ENDS[:-1], np.linspace(_ENDS[-1], 1 - _ENDS[-1], 59), 1 - _ENDS[-2::-1]])), 4
-"""Map, in expressions of so many draws, for draws without bounds: 3 of 64 points are in the outer 1/64 on either side, most of them far out. Moments, to
-which the tails contribute much, are then far more accurate, and the weights vary by little elsewhere.
+TAILS = Tilt(np.concatenate([_ENDS[:-1], np.linspace(_ENDS[-1], 1 - _ENDS[-1], 59), 1 - _ENDS[-2::-1]]))
+"""Map for draws without bounds: 3 of 64 points are in the outer 1/64 on either side, most of them far out. Moments, to
+which the tails contribute much, are then far more accurate, and the other weights vary by little.
 """
+MOST_TAILS = 4
+"""Largest number of draws of an expression for which the map is used."""
 
 
 @dataclass(frozen=True)
@@ -244,6 +246,9 @@ class Run:
                 assert inverse is not None
                 step = inverse(at, end, aside)
                 end, rising = step.argument, rising * step.direction
+                if call.name == "/" and at == 1:  # of a divisor that has this sign
+                    sign = self._plan.solver.sign(call.arguments[1])
+                    end = np.where(end * sign > 0, end, sign * math.inf)
             share = shares(end)
             return float(weights @ np.broadcast_to(np.where(rising > 0, share, 1 - share), self.points))
 

@@ -105,7 +105,9 @@ class Sampler:
         tilts = self._tilts.get(id(plan.root), [])
         tails = plan is self._plan and sum(is_draw(node) for node in plan.own()) <= MOST_TAILS
         run = Run(plan, laws, Net(rows * each, rng), rows * each, rng, counts, tilts, outer, tails)
-        return run, np.ones(()) if table is None else np.repeat(table.weights, each * copies)
+        if table is None:
+            return run, np.ones(())
+        return run, np.repeat(table.weights / (each * copies), each * copies)
 
     def _learnt(
         self, plan: Plan, laws: Mapping[int, Law], counts: Mapping[int, int], rng: np.random.Generator
@@ -156,7 +158,7 @@ def _law(plan: Plan, run: Run, rows: Floats) -> Law:
     if not rows.ndim and (weights == weights[0]).all():
         return Law.of(values, None)
     weights = weights[kept]
-    total = float(rows.sum()) * rows.size / run.points if rows.ndim else 1.0
+    total = float(rows.sum())
     return Law.of(values[kept], weights * (total / weights.sum()))
 
 

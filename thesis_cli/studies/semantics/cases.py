@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 from scipy import stats
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.embeddings.expansion import Expansion

@@ -14,8 +14,8 @@ from thesis_cli.embeddings.expansion import Expansion, wasserstein
 from thesis_cli.embeddings.kernels import Gaussian, median_distance
 from thesis_cli.privacy.release.files import read_release
 from thesis_cli.privacy.tables.expressions import read_columns
-from thesis_cli.semantics.denotation import Settings, Table
 from thesis_cli.semantics.composition import compose
+from thesis_cli.semantics.denotation import Settings, Table
 from thesis_cli.semantics.parser import parse
 from thesis_cli.semantics.syntax import Call, Expression, Let
 from thesis_cli.studies.semantics.laws import Conditioned, Example
