@@ -79,6 +79,8 @@ class Evaluated:
         and probabilities: for quantiles by steps of the secant method.
         """
         value, below = query.of(self.values), self.sample.below
+        if any(each.below is None for each in self.replicates):
+            below = None
         if below and query.statistic == "prob" and query.relation not in ("==", "!="):
             share = float(below(np.array([query.argument]))[0])
             return 1 - share if query.relation in (">", ">=") else share, self._spread(_up_to(query.argument))

@@ -25,8 +25,8 @@ from thesis_cli.semantics.syntax import LARGEST, Call, Expression, Let, Number, 
 
 FEW = 16
 """Largest number of values of a draw that are enumerated."""
-COMBINATIONS = 64
-"""Largest number of combinations of enumerated values."""
+COMBINATIONS, OTHERS = 64, 64
+"""Largest number of combinations of enumerated values, and least number of points that each then has."""
 INNER, MOST_INNER = 128, 2**21
 """Points of a conditioned part for each value of its free variables, and for all of them."""
 PREDICTED = 8192
@@ -92,14 +92,14 @@ class Coordinates(Protocol):
 
 
 class _Shifted:
-    """A net for each of some rows: the same, shifted by a random number in each row and coordinate."""
+    """A net for each point of another: the same for all, shifted by a further coordinate of the other."""
 
-    def __init__(self, rows: int, count: int, rng: np.random.Generator) -> None:
-        self._rows, self._rng, self._net = rows, rng, Net(count, rng)
+    def __init__(self, outer: Run, count: int, rng: np.random.Generator) -> None:
+        self._outer, self._net = outer, Net(count, rng)
 
     def column(self) -> Floats:
-        """The next coordinate, shape (rows * count,)."""
-        shifted = self._net.column() + self._rng.random((self._rows, 1))
+        """The next coordinate, shape (points * count,)."""
+        shifted = self._net.column() + self._outer.column()[:, np.newaxis]
         return np.asarray((shifted - np.floor(shifted)).ravel())
 
 
@@ -141,8 +141,8 @@ class _Bounds:
     above: tuple[Floats, Floats]
 
 
-def enumerated(plan: Plan, laws: Mapping[int, Law]) -> dict[int, int]:
-    """Numbers of values of the draws and parts that are enumerated, by the id of the node."""
+def enumerated(plan: Plan, laws: Mapping[int, Law], points: int) -> dict[int, int]:
+    """Numbers of values of the draws and parts that are enumerated, by the id of the node; of so many points."""
     found, total = dict[int, int](), 1
     for node in plan.countable:
         if id(node) in laws:
@@ -150,7 +150,7 @@ def enumerated(plan: Plan, laws: Mapping[int, Law]) -> dict[int, int]:
         else:
             assert isinstance(node, Call)
             count = max(2, len(node.arguments))
-        if count <= FEW and total * count <= COMBINATIONS:
+        if count <= FEW and total * count <= min(COMBINATIONS, points // OTHERS):
             found[id(node)] = count
             total *= count
     return found
@@ -203,7 +203,7 @@ class Run:
             self._digits[node] = np.arange(self.points) // stride % values
             stride *= values
         self._variables = {name: np.repeat(values, self._copies) for name, values in (outer or {}).items()}
-        self._set, self._bounds = dict[int, Floats](), dict[int, _Bounds]()
+        self._drawn, self._set, self._bounds = dict[int, Floats](), dict[int, Floats](), dict[int, _Bounds]()
         self.log_weight, self.sign, self.gap = np.zeros(()), np.ones(()), np.zeros(())
         self.coordinates: list[Floats] = []
         self.undefined: tuple[Place, str] | None = None
@@ -269,7 +269,7 @@ class Run:
     def _weigh(self, logs: Floats) -> None:
         self.log_weight = self.log_weight + np.where(np.isnan(logs), -math.inf, logs)
 
-    def _column(self, unbounded: bool = False) -> Floats:
+    def column(self, unbounded: bool = False) -> Floats:
         """The next coordinate, through its map."""
         tilt = TAILS if unbounded and self._tails else None
         if len(self.coordinates) < len(self._tilts):
@@ -287,16 +287,6 @@ class Run:
 
     def _value(self, node: Expression) -> Floats:
         """Values of shape (points,), or () if they are all the same; NaN where there is none."""
-        if id(node) in self._plan.parts:
-            law = self._laws[id(node)]
-            if id(node) not in self._digits:
-                return law.quantile(self._column())
-            assert law.weights is not None
-            self._weigh(np.log(law.weights)[self._digits[id(node)]])
-            return np.asarray(law.points[self._digits[id(node)]])
-        if id(node) in self._plan.nested:
-            assert isinstance(node, Let)
-            return self._nested(node)
         match node:
             case Number():
                 return np.array(node.value)
@@ -304,12 +294,29 @@ class Run:
                 if node.name not in self._variables:
                     self._variables[node.name] = self._value(self._plan.solver.bindings[node.name])
                 return self._variables[node.name]
-            case Let():
-                self._condition(node)
-                return self._value(node.body)
-        if node.name in DISTRIBUTIONS:
-            return self._draw(node)
+        apart = id(node) in self._plan.parts or id(node) in self._plan.nested
+        if apart or isinstance(node, Let) or node.name in DISTRIBUTIONS:
+            # conditions need some of them before their turn, and all have one value
+            if id(node) not in self._drawn:
+                self._drawn[id(node)] = self._random(node)
+            return self._drawn[id(node)]
         return self._function(node, [self._value(part) for part in node.arguments])
+
+    def _random(self, node: Call | Let) -> Floats:
+        """Values of a draw, of a part or of a `let`, for the first time."""
+        if id(node) in self._plan.parts:
+            law = self._laws[id(node)]
+            if id(node) not in self._digits:
+                return law.quantile(self.column())
+            assert law.weights is not None
+            self._weigh(np.log(law.weights)[self._digits[id(node)]])
+            return np.asarray(law.points[self._digits[id(node)]])
+        if isinstance(node, Let):
+            if id(node) in self._plan.nested:
+                return self._nested(node)
+            self._condition(node)
+            return self._value(node.body)
+        return self._solved_draw(node) if id(node) in self._plan.solver.solved else self._draw(node)
 
     def _function(self, node: Call, arguments: list[Floats]) -> Floats:
         found = np.asarray(FUNCTIONS[node.name].apply(*arguments), np.float64)
@@ -332,11 +339,9 @@ class Run:
         return family, parameters
 
     def _draw(self, node: Call) -> Floats:
-        if id(node) in self._plan.solver.solved:
-            return self._solved_draw(node)
         family, parameters = self._parameters(node)
         if family.probabilities is None:
-            found = quantiles(family, self._column(not family.bounded), parameters)
+            found = quantiles(family, self.column(not family.bounded), parameters)
             if not (np.abs(found) <= LARGEST).all():
                 problem = f"{node.name} has values that are no numbers up to {LARGEST:g} in size"
                 raise node.place.wrong(problem, "take other parameters")
@@ -346,25 +351,25 @@ class Run:
             digits = self._digits[id(node)]
             self._weigh(np.log(_chosen(shares, digits)))
             return digits.astype(np.float64)
-        below = np.cumsum(shares, -1)[..., :-1] <= self._column()[:, np.newaxis]
+        below = np.cumsum(shares, -1)[..., :-1] <= self.column()[:, np.newaxis]
         return np.asarray(below.sum(-1), np.float64)
 
     def _solved_draw(self, node: Call) -> Floats:
         """A draw that conditions set or bound."""
         self._solve(node)
-        if id(node) not in self._set:
-            family, parameters = self._parameters(node)
-            assert family.quantile is not None
-            assert family.exceeded is not None
-            bounds, share = self._bounds[id(node)], self._column()
-            (low, high), (above_low, above_high) = bounds.below, bounds.above
-            found = family.quantile(low + share * (high - low), *parameters)
-            tail = low > 0.5
-            if tail.any():  # from above, where shares below round to 1
-                far = family.exceeded(above_low - share * (above_low - above_high), *parameters)
-                found = np.where(tail, far, found)
-            self._set[id(node)] = np.clip(found, bounds.low, bounds.high)
-        return self._set[id(node)]
+        if id(node) in self._set:
+            return self._set[id(node)]
+        family, parameters = self._parameters(node)
+        assert family.quantile is not None
+        assert family.exceeded is not None
+        bounds, share = self._bounds[id(node)], self.column()
+        (low, high), (above_low, above_high) = bounds.below, bounds.above
+        found = family.quantile(low + share * (high - low), *parameters)
+        tail = low > 0.5
+        if tail.any():  # from above, where shares below round to 1
+            far = family.exceeded(above_low - share * (above_low - above_high), *parameters)
+            found = np.where(tail, far, found)
+        return np.clip(found, bounds.low, bounds.high)
 
     def _solve(self, node: Call) -> None:
         """Weight by what conditions set or bound a draw, once."""
@@ -472,7 +477,7 @@ class Run:
             for name in node.free
         }
         plan = self._plan.nested[id(node)]
-        source = _Shifted(self.points, count, self._rng)
+        source = _Shifted(self, count, self._rng)
         run = Run(plan, self._laws, source, self.points * count, self._rng, outer=outer)
         values = run.values().reshape(-1, count)
         self.undefined = self.undefined or run.undefined
@@ -481,9 +486,11 @@ class Run:
         if ((top[:, 0] == -math.inf) & (self.log_weight > -math.inf)).any():
             remedy = "give one that is possible at every value of the outer variables, or a larger size"
             raise node.observations[0].place.wrong("the condition holds at no point", remedy)
-        sums = np.cumsum(np.exp(logs - top), axis=1)
-        at = (sums < (self._column() * sums[:, -1])[:, np.newaxis]).sum(1)
-        return np.asarray(values[np.arange(len(values)), np.minimum(at, count - 1)])
+        order = np.argsort(values, axis=1)
+        sums = np.cumsum(np.take_along_axis(np.exp(logs - top), order, 1), axis=1)
+        at = np.minimum((sums < (self.column() * sums[:, -1])[:, np.newaxis]).sum(1), count - 1)
+        rows = np.arange(len(values))
+        return np.asarray(values[rows, order[rows, at]])
 
 
 def _chosen(shares: Floats, digits: Ints) -> Floats:

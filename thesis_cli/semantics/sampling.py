@@ -95,7 +95,7 @@ class Sampler:
         self, plan: Plan, laws: Mapping[int, Law], count: int, rng: np.random.Generator, table: Table | None = None
     ) -> tuple[Run, Floats]:
         """A run of a plan, and the weights of the table's rows at its points, 1 without a table."""
-        counts = enumerated(plan, laws)
+        counts = enumerated(plan, laws, count)
         copies = math.prod(counts.values())
         rows = 1 if table is None else len(table.weights)
         each = 1 << max(0, (count // (rows * copies)).bit_length() - 1)
@@ -103,7 +103,7 @@ class Sampler:
             self._tilts[id(plan.root)] = self._learnt(plan, laws, counts, rng)
         outer = {} if table is None else {name: np.repeat(x, each) for name, x in table.columns.items()}
         tilts = self._tilts.get(id(plan.root), [])
-        tails = plan is self._plan and sum(is_draw(node) for node in plan.own()) <= MOST_TAILS
+        tails = plan is self._plan and table is None and sum(map(is_draw, plan.own())) <= MOST_TAILS
         run = Run(plan, laws, Net(rows * each, rng), rows * each, rng, counts, tilts, outer, tails)
         if table is None:
             return run, np.ones(())
