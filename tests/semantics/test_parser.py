@@ -116,7 +116,10 @@ def test_categories_are_compared_with_texts():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("region + 1", "1:1: the column 'region' is a category; compare it with one of its levels, as in region == 'a'"),
+        (
+            "region + 1",
+            "1:1: the column 'region' is a category; compare it with one of its levels, as in region == 'a'",
+        ),
         ("region < 'a'", "1:1: the column 'region' is a category"),
         ("region == 'c'", "1:11: 'region' has no level 'c'; "),
         ("age == 'a'", "1:8: 'a' is compared with 'age'; only a category is compared with a text"),

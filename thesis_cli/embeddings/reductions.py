@@ -69,8 +69,8 @@ def reduce(expansion: Expansion, size: int, method: str, kernel: Kernel, rng: np
         `quantiles`: means of parts of equal weight of the sorted points; `herding`: greedy points
         of equal weight; `frank-wolfe`: greedy points with the best nonnegative weights; `nystrom`:
         evenly spread points with the best weights of any sign and total; `atoms`: points that start
-        at the quantiles and move, with their weights, by descent. `quantiles`, `gauss` and `atoms` are
-        for points of one coordinate.
+        at the quantiles and move, with their weights, by descent. `quantiles` and `atoms` are for
+        points of one coordinate.
     kernel : kernel whose RKHS distance is measured, and made small by all but the first two.
     rng : draws of `random`, and where `nystrom` starts; the other methods draw nothing.
     """
@@ -149,13 +149,6 @@ class GaussCells:
         """
         each = math.sqrt(105) / 24 * self.fourths / bandwidth**4
         return float(self.weights @ np.minimum(each, 2.0))
-
-
-def _gauss(given: Expansion, size: int, kernel: Kernel, rng: np.random.Generator) -> Expansion:
-    """Gauss quadratures of `size // 2` parts."""
-    _line(given, "gauss")
-    _positive(given, "gauss")
-    return GaussCells.of(given, size // 2).expansion if size > 1 else _quantiles(given, 1, kernel, rng)
 
 
 def _candidates(given: Expansion) -> Expansion:
@@ -276,7 +269,6 @@ def _atoms(given: Expansion, size: int, kernel: Kernel, rng: np.random.Generator
 METHODS: dict[str, Callable[[Expansion, int, Kernel, np.random.Generator], Expansion]] = {
     "random": _random,
     "quantiles": _quantiles,
-    "gauss": _gauss,
     "herding": _herding,
     "frank-wolfe": _frank_wolfe,
     "nystrom": _nystrom,

@@ -239,8 +239,20 @@ class Solver:
         return (low >= 0) - (high <= 0)
 
     def is_nonzero(self, node: Expression) -> bool:
-        """Whether an expression is 0 with probability 0."""
-        return bool(node.value) if isinstance(node, Number) else not self.is_discrete(node)
+        """Whether an expression is surely 0 with probability 0."""
+        match node:
+            case Number():
+                return bool(node.value)
+            case Variable():
+                return node.name in self.bindings and self.is_nonzero(self.bindings[node.name])
+            case Let():
+                return self.is_nonzero(node.body)
+        if is_draw(node):
+            return not self.is_discrete(node)
+        if node.name in ("+", "-"):  # of independent parts, if one has no variable
+            return any(not part.free and not isinstance(part, Number) and self.is_nonzero(part) for part in node.arguments)
+        same = node.name in ("*", "/", "negative", "abs", "sqrt", "tanh")
+        return node.name == "exp" or (same and all(self.is_nonzero(part) for part in node.arguments))
 
     def _conditions(self, node: Let) -> Conditions:
         own = {name for name, _ in node.bindings}

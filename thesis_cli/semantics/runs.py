@@ -27,6 +27,8 @@ FEW = 16
 """Largest number of values of a draw that are enumerated."""
 COMBINATIONS, OTHERS = 64, 64
 """Largest number of combinations of enumerated values, and least number of points that each then has."""
+LEAST = 2.0**-53
+"""Least number, and least distance from 1, that a map leads to."""
 INNER, MOST_INNER = 128, 2**21
 """Points of a conditioned part for each value of its free variables, and for all of them."""
 PREDICTED = 8192
@@ -119,7 +121,8 @@ class Tilt:
         at = t * (len(self.edges) - 1)
         part = at.astype(np.int64)
         lengths = np.diff(self.edges)
-        return self.edges[part] + (at - part) * lengths[part], np.log(lengths * len(lengths))[part]
+        found = np.clip(self.edges[part] + (at - part) * lengths[part], LEAST, 1 - LEAST)
+        return found, np.log(lengths * len(lengths))[part]
 
 
 _ENDS = 0.5 ** np.array([np.inf, 17, 11, 6])
@@ -172,7 +175,8 @@ class Run:
 
     Attributes
     ----------
-    log_weight : logarithms of the weights from conditions and enumerated values, shape (points,) or ().
+    log_weight : logarithms of the weights from solved conditions, enumerated values and maps, shape (points,) or ().
+    holds : whether all events hold, shape (points,) or ().
     sign : further weights of any sign, shape (points,) or ().
     gap : how far events are from holding, shape (points,) or ().
     coordinates : the coordinates so far, shape (count,) each.
@@ -205,6 +209,7 @@ class Run:
         self._variables = {name: np.repeat(values, self._copies) for name, values in (outer or {}).items()}
         self._drawn, self._set, self._bounds = dict[int, Floats](), dict[int, Floats](), dict[int, _Bounds]()
         self.log_weight, self.sign, self.gap = np.zeros(()), np.ones(()), np.zeros(())
+        self.holds = np.ones((), bool)
         self.coordinates: list[Floats] = []
         self.undefined: tuple[Place, str] | None = None
         self.regressed: Place | None = None
@@ -216,9 +221,13 @@ class Run:
 
     def weights(self) -> Floats:
         """Their weights, the largest 1 or less in size, shape (points,)."""
-        top = self.log_weight.max()
-        found = self.sign * np.exp(self.log_weight - (top if top > -math.inf else 0.0))
-        return np.broadcast_to(found, self.points)
+        logs = self.log_weights()
+        top = logs.max()
+        return np.broadcast_to(self.sign * np.exp(logs - (top if top > -math.inf else 0.0)), self.points)
+
+    def log_weights(self) -> Floats:
+        """Logarithms of the weights, also by events, shape (points,) or ()."""
+        return np.where(self.holds, self.log_weight, -math.inf)
 
     def below(self, rows: Floats) -> Callable[[Floats], Floats] | None:
         """A function that finds the shares of the values up to some levels, with the plan's integrated draw integrated
@@ -330,7 +339,7 @@ class Run:
     def _parameters(self, node: Call) -> tuple[Distribution, list[Floats]]:
         """A family and its parameters, which are allowed wherever the weight is not 0."""
         family, parameters = DISTRIBUTIONS[node.name], [self._value(part) for part in node.arguments]
-        bad = ~family.valid(*parameters) & (self.log_weight > -math.inf)
+        bad = ~family.valid(*parameters) & (self.log_weights() > -math.inf)
         if bad.any():
             if self.undefined and any(np.isnan(each).any() for each in parameters):
                 raise self.undefined[0].wrong(self.undefined[1], "condition by given, or choose values by if")
@@ -423,9 +432,9 @@ class Run:
             self._solve(draw)
         for event in conditions.events:
             holds, gap = self._event(event)
-            self._weigh(np.where(holds, 0.0, -math.inf))
-            far = gap[gap > 0]
-            self.gap = self.gap + gap / (far.mean() if far.size else 1.0)
+            self.holds = self.holds & holds
+            far = gap[~holds]
+            self.gap = self.gap + gap / (far.mean() if far.any() else 1.0)
         if conditions.observed and not self._pilot:
             self._regress(node, conditions.observed)
 
@@ -468,6 +477,7 @@ class Run:
             raise place.wrong("no point is near the observed value", "observe one that is more probable")
         self.regressed = place
         self.log_weight, self.sign = np.zeros(()), np.concatenate([found, np.zeros(self.points - count)])
+        self.holds = np.ones((), bool)
 
     def _nested(self, node: Let) -> Floats:
         """A value of a conditioned part for each value of its free variables, drawn by its weights."""
@@ -481,9 +491,9 @@ class Run:
         run = Run(plan, self._laws, source, self.points * count, self._rng, outer=outer)
         values = run.values().reshape(-1, count)
         self.undefined = self.undefined or run.undefined
-        logs = np.broadcast_to(run.log_weight, values.size).reshape(-1, count)
+        logs = np.broadcast_to(run.log_weights(), values.size).reshape(-1, count)
         top = logs.max(1, keepdims=True)
-        if ((top[:, 0] == -math.inf) & (self.log_weight > -math.inf)).any():
+        if ((top[:, 0] == -math.inf) & (self.log_weights() > -math.inf)).any():
             remedy = "give one that is possible at every value of the outer variables, or a larger size"
             raise node.observations[0].place.wrong("the condition holds at no point", remedy)
         order = np.argsort(values, axis=1)

@@ -24,14 +24,18 @@ from thesis_cli.semantics.plans import Plan
 from thesis_cli.semantics.runs import MOST_TAILS, Law, Run, Tilt, enumerated
 from thesis_cli.semantics.syntax import Expression, Let, Place
 
-PILOT, ROUNDS = 2**12, 16
-"""Points of a pilot run, and largest number of pilot runs."""
+PILOT, ROUNDS, IDLE = 2**12, 30, 4
+"""Points of a pilot run, largest number of pilot runs, and number of those without progress after which they end."""
 GOOD = 0.5
 """Effective share of the points that ends the pilot runs."""
 STEP = 0.1
 """Least effective share of the points that a pilot run learns from."""
-PARTS, DEFENCE = 32, 0.1
-"""Parts of a map, and share of the points that stay where they would be without it."""
+LEAST_POWER = 1e-6
+"""Least power of the weights that a pilot run learns from."""
+PARTS, OUTSIDE, WIDER = 48, 0.005, 4.0 ** np.arange(-2, 6)
+"""Parts of a map in the core of the weight, share of the weight on either side of the core, and ends of the parts beyond
+it, in units of its length.
+"""
 NESTED = 16
 """Factor by which there are fewer points if a part is computed for each of them."""
 
@@ -115,24 +119,24 @@ class Sampler:
         """Maps of the coordinates under which the weights vary little."""
         best: tuple[float, list[Tilt]] = (-1.0, [])
         tilts: list[Tilt] = []
+        idle = 0
         for _ in range(ROUNDS):
             run = Run(plan, laws, Net(PILOT, rng), PILOT, rng, counts, tilts, pilot=True)
             run.values()
             logs = np.broadcast_to(run.log_weight, run.points)
-            weights = _summed(logs, 1.0)
+            weights = _summed(run.log_weights(), 1.0)
             share = _effective(weights)
+            idle = idle + 1 if 0 < share < 1.1 * best[0] else 0
             if share > best[0]:
                 best = share, tilts
-            if share >= GOOD:
+            if share >= GOOD or idle == IDLE:
                 break
-            if (logs > -np.inf).mean() < STEP and run.gap.ndim:
-                near = np.broadcast_to(run.gap, run.points) <= np.quantile(run.gap, STEP)
-                weights = _summed(np.where(near, 0.0, -np.inf), 1.0)
-            else:
-                power = 1.0
-                while _effective(weights) < STEP and power > 1e-6:
-                    power /= 2
-                    weights = _summed(logs, power)
+            near, power = run.holds, 1.0
+            if near.mean() < STEP:
+                near = run.gap <= np.quantile(run.gap, STEP)
+            while share < STEP / 2 and power > LEAST_POWER:
+                weights = _summed(np.where(near, logs, -np.inf), power)
+                share, power = _effective(weights), power / 2
             old = [*tilts, *[Tilt(np.linspace(0.0, 1.0, PARTS + 1))] * (len(run.coordinates) - len(tilts))]
             tilts = [_sharper(tilt, u, weights) for tilt, u in zip(old, run.coordinates, strict=True)]
         return best[1]
@@ -163,10 +167,10 @@ def _law(plan: Plan, run: Run, rows: Floats) -> Law:
 
 
 def _summed(logs: Floats, power: float) -> Floats:
-    """Weights of the points of a pilot run, each over its enumerated values."""
+    """Powers of the weights of the points of a pilot run, each over its enumerated values."""
     top = logs.max()
-    found = np.exp(power * (logs - top)) if top > -np.inf else np.zeros(len(logs))
-    return np.asarray(found.reshape(PILOT, -1).sum(1))
+    found = np.exp(power * (logs - top)) if top > -np.inf else np.zeros_like(logs)
+    return np.asarray(np.broadcast_to(found, max(PILOT, found.size)).reshape(PILOT, -1).sum(1))
 
 
 def _effective(weights: Floats) -> float:
@@ -176,16 +180,19 @@ def _effective(weights: Floats) -> float:
 
 
 def _sharper(tilt: Tilt, u: Floats, weights: Floats) -> Tilt:
-    """A map that sends equal parts to parts of equal weight."""
-    at = np.clip(np.searchsorted(tilt.edges, u, side="right") - 1, 0, PARTS - 1)
-    found = np.bincount(at, weights, PARTS)
+    """A map that sends equal parts to parts of equal weight, in the core of the weight; and on either side of it to
+    parts that are wider and wider, so that no point there has a large weight.
+    """
+    at = np.clip(np.searchsorted(tilt.edges, u, side="right") - 1, 0, len(tilt.edges) - 2)
+    found = np.bincount(at, weights, len(tilt.edges) - 1)
     if not found.sum() > 0:
         return tilt
-    mass = np.convolve(np.pad(found, 1, mode="edge"), [0.25, 0.5, 0.25], "valid")
-    mass = (1 - DEFENCE) * mass / mass.sum() + DEFENCE * np.diff(tilt.edges)
-    sums = np.append(0.0, np.cumsum(mass))
-    edges = np.interp(np.linspace(0.0, 1.0, PARTS + 1), sums / sums[-1], tilt.edges)
-    return Tilt(edges) if (np.diff(edges) > 0).all() else tilt
+    sums = np.append(0.0, np.cumsum(np.convolve(np.pad(found, 1, mode="edge"), [0.25, 0.5, 0.25], "valid")))
+    core = np.interp(np.linspace(OUTSIDE, 1 - OUTSIDE, PARTS + 1), sums / sums[-1], tilt.edges)
+    beyond = (core[-1] - core[0]) * WIDER
+    edges = np.concatenate([[0.0], (core[0] - beyond)[::-1], core, core[-1] + beyond, [1.0]])
+    edges = np.unique(np.clip(edges, 0.0, 1.0))
+    return Tilt(edges) if len(edges) > PARTS // 2 else tilt
 
 
 def _never(plan: Plan) -> InputError:
