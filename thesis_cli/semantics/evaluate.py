@@ -33,8 +33,10 @@ FEWEST, MOST = 2**10, 2**21
 """Least and largest number of values that are computed."""
 REPLICATES, SMALLER = 8, 16
 """Number of smaller nets, and how many times smaller they are."""
-NEARBY = 0.01
-"""Largest difference of the shares that a slope of quantiles is taken from."""
+NEARBY, STEPS, PRECISION = 0.01, 6, 1e-5
+"""Largest difference of the shares that a slope of quantiles is taken from, most steps of the secant method, and the step
+that is the last, in units of the distance of the two quantiles.
+"""
 CELLS = 2**11
 """Parts of the values that quadratures stand for in a bound."""
 COARSE, LARGEST_COARSE, LONGEST = 8, 256, 200
@@ -89,16 +91,18 @@ class Evaluated:
         return value, self._spread(lambda each: query.of(each.values))
 
     def _quantile(self, value: float, share: float, below: Callable[[Floats], Floats]) -> tuple[float, float]:
-        """A quantile and its standard error, by two steps from that of the values."""
+        """A quantile and its standard error, by the secant method from that of the values."""
         width = min(NEARBY, share / 2, (1 - share) / 2)
         low, high = (quantile(self.values, share + sign * width) for sign in (-1, 1))
         slope = (high - low) / (2 * width) if width else 0.0
-        first = float(below(np.array([value]))[0])
-        moved = value + (share - first) * slope
-        second = float(below(np.array([moved]))[0])
-        if second != first:
-            slope = (moved - value) / (second - first)
-        found = moved + (share - second) * slope
+        found, moved, seen = value, math.inf, math.nan
+        for _ in range(STEPS):
+            if abs(moved) <= PRECISION * (high - low):
+                break
+            here = float(below(np.array([found]))[0])
+            if here != seen and math.isfinite(moved):
+                slope = moved / (here - seen)
+            found, moved, seen = found + (share - here) * slope, (share - here) * slope, here
         if not low <= found <= high:  # the density is nearly 0 there
             return value, self._spread(lambda each: quantile(each.values, share))
         return found, abs(slope) * self._spread(_up_to(found))
