@@ -238,7 +238,7 @@ def test_a_table_is_a_joint_distribution():
         ("let x = normal(0, 1) given abs(x) > 100 in x", "the condition holds at no point"),
         ("let k = bernoulli(0.5) given k == 2 in k", "the condition holds at no point"),
         ("let x = uniform(0, 1) given x == 2 in x", "the condition holds at no point"),
-        ("let t = normal(0, 1) in let x = uniform(0, 1) given x > t in x", "at every value of the outer variables"),
+        ("let t = normal(0, 1) in let x = uniform(0, 1) given x > t in x", "not rare at any value of the outer variables"),
         ("let t = normal(0, 1) in let x = normal(t, 1) given x * x == 2 in x", "bind all variables in one let"),
         ("let x = normal(0, 1) given x * x == -5 in x", "no point is near the observed value"),
         ("normal(1e149, 1e150)", "normal has values that are no numbers up to"),

@@ -102,7 +102,7 @@ class KernelEvalResult(Result):
         """Answers, points, kernel, and the bound on the error."""
         found, settings = self.evaluated, self.settings
         answers = zip(self.queries, self.values, self.standard_errors, strict=True)
-        lines = [(query.text, f"{value:<12.6g} {_plus_minus(error)}".rstrip()) for query, value, error in answers]
+        lines = [(query.text, _shown(value, error)) for query, value, error in answers]
         if self.distance is not None:
             lines.append(("distance", f"{self.distance:.4g} in the RKHS from {settings['against']}"))
         lines.append(("points", f"{len(found.expansion):,} for {len(found.values):,} values"))
@@ -238,9 +238,11 @@ def _evaluated(
 
 
 @presentation
-def _plus_minus(error: float) -> str:
-    """A standard error; nothing where it is unknown or 0."""
-    return f"+- {error:.1g}" if error > 0 else ""
+def _shown(value: float, error: float) -> str:
+    """An answer to a tenth of its standard error, and that; alone where that is unknown or 0."""
+    if not error > 0:
+        return f"{value:.6g}"
+    return f"{round(value, 1 - math.floor(math.log10(error))) + 0.0:<12.6g} +- {error:.1g}"
 
 
 @presentation

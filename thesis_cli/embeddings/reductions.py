@@ -146,8 +146,7 @@ class GaussCells:
         root = np.sqrt(1 + skew**2)
         shares = np.stack([1 + skew / root, 1 - skew / root]) / 2
         moves = np.stack([skew - root, skew + root]) * deviations
-        ends = x[first], x[np.append(first[1:], len(x)) - 1]
-        points = np.clip(means + moves, *ends)
+        points = np.clip(means + moves, x[first], x[np.append(first[1:], len(x)) - 1])
         expansion = Expansion(points.ravel(), (weights * shares).ravel()).merged()
         return cls(expansion, weights, fourths + (shares * moves**4).sum(0))
 

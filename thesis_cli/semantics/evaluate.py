@@ -37,6 +37,8 @@ NEARBY, STEPS, PRECISION = 0.01, 6, 1e-5
 """Largest difference of the shares that a slope of quantiles is taken from, most steps of the secant method, and the step
 that is the last, in units of the distance of the two quantiles.
 """
+MEDIAN_OF = 200
+"""Number of points that the median distance is taken among."""
 CELLS = 2**11
 """Parts of the values that quadratures stand for in a bound."""
 COARSE, LARGEST_COARSE, LONGEST = 8, 256, 200
@@ -149,11 +151,15 @@ def evaluate(expression: Expression, settings: Settings, seed: int = 0, table: T
         replicates = ()
     values = sample.values
     positive = monotone(values) if (values.weights < 0).any() else values
-    small = GaussCells.of(positive, settings.size // 2).expansion if len(positive) > settings.size else positive
-    kernel = settings.kernel_for(small)
+    kernel = settings.kernel_for(_few(positive, MEDIAN_OF))
     projected = 0.0 if positive is values else kernel.distance(values, positive)
     error, rkhs_error = _bounds(expression, values, replace(settings, bandwidth=kernel.bandwidth), table)
-    return Evaluated(sample, small, kernel, error, rkhs_error, replicates, share, projected)
+    return Evaluated(sample, _few(positive, settings.size), kernel, error, rkhs_error, replicates, share, projected)
+
+
+def _few(values: Expansion, size: int) -> Expansion:
+    """At most so many points that stand for values."""
+    return values if len(values) <= size else GaussCells.of(values, size // 2).expansion
 
 
 def _present(expression: Expression, table: Table) -> tuple[Table, float]:

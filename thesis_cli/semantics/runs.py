@@ -29,8 +29,8 @@ COMBINATIONS, OTHERS = 64, 64
 """Largest number of combinations of enumerated values, and least number of points that each then has."""
 LEAST = 2.0**-53
 """Least number, and least distance from 1, that a map leads to."""
-INNER, MOST_INNER = 128, 2**21
-"""Points of a conditioned part for each value of its free variables, and for all of them."""
+INNER, MOST_INNER = 1024, 2**21
+"""Most points of a conditioned part for each value of its free variables, and for all of them."""
 PREDICTED = 8192
 """Largest number of points of a regression on an observed value that no draw solves."""
 
@@ -494,7 +494,7 @@ class Run:
         logs = np.broadcast_to(run.log_weights(), values.size).reshape(-1, count)
         top = logs.max(1, keepdims=True)
         if ((top[:, 0] == -math.inf) & (self.log_weights() > -math.inf)).any():
-            remedy = "give one that is possible at every value of the outer variables, or a larger size"
+            remedy = "give one that is not rare at any value of the outer variables"
             raise node.observations[0].place.wrong("the condition holds at no point", remedy)
         order = np.argsort(values, axis=1)
         sums = np.cumsum(np.take_along_axis(np.exp(logs - top), order, 1), axis=1)
