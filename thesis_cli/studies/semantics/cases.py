@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from scipy import stats
@@ -154,6 +155,20 @@ def _long_sum(rng: np.random.Generator, n: int) -> Floats:
     return found
 
 
+def _ascents(rng: np.random.Generator, n: int) -> Floats:
+    x = rng.random((9, n))
+    return (x[1:] > x[:-1]).sum(0).astype(np.float64)
+
+
+def _shifts(rng: np.random.Generator, n: int) -> tuple[Floats, Floats]:
+    m, steps = rng.normal(0, 1, n), rng.normal(0, 1, (8, n))
+    return m, np.asarray(np.exp(-0.5 * ((m + steps - 1.0) / 0.1) ** 2).prod(0))
+
+
+_NAMES = "abcdefghi"
+_ASCENTS = " + ".join(f"({low} < {high})" for low, high in pairwise(_NAMES))
+_EULERIAN = (1, 502, 14608, 88234, 156190, 88234, 14608, 502, 1)
+"""Numbers of permutations of nine numbers with so many ascents."""
 _BRANCH = inverse(lambda x: np.asarray(ndtr(x) + ndtr(2 * x) - 1), 0.0, 9.0)
 _MIXTURE = inverse(lambda x: np.asarray(0.3 * ndtr(x + 2) + 0.7 * ndtr((x - 2) / 0.5)), -9.0, 7.0)
 _ROOT = math.sqrt(2)
@@ -191,6 +206,13 @@ CASES = {
         stats.betabinom(3, 2, 3), _coins),
     "mixture": Case("if(bernoulli(0.3), normal(-2, 1), normal(2, 0.5))", _MIXTURE, 0.8,
         math.sqrt(0.3 * 5 + 0.7 * 4.25 - 0.64), _mixture),
+    "ascents": _case(
+        f"let {', '.join(f'{name} = uniform(0, 1)' for name in _NAMES)} in {_ASCENTS}",
+        stats.rv_discrete(values=(range(9), np.array(_EULERIAN) / math.factorial(9))), _ascents),
+    "shifts": _case(
+        f"let m = normal(0, 1), {', '.join(f'{name} = normal(0, 1)' for name in _NAMES[:8])} given "
+        + ", ".join(f"normal(m + {name}, 0.1) == 1" for name in _NAMES[:8]) + " in m",
+        stats.norm(8 / 9.01, math.sqrt(1.01 / 9.01)), _shifts),
     "rounding": _case("floor(exponential(2))", stats.geom(-math.expm1(-0.5), -1),
         lambda rng, n: np.floor(rng.exponential(2, n))),
     "observation": _case("let m = normal(0, 1) given normal(m, 0.5) == 1.2 in m", stats.norm(0.96, math.sqrt(0.2)),
