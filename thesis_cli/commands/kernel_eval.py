@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from thesis_cli.semantics.evaluate import Evaluated
     from thesis_cli.semantics.queries import Query
 
+FEW = 100
+"""Effective number of values from which answers are relied on."""
 QUERY = "mean, sd, quantile(0.05), median, quantile(0.95)"
 
 
@@ -114,6 +116,9 @@ class KernelEvalResult(Result):
         if found.projected:
             moved = f"moves the embedding by {found.projected:.2g}"
             lines.append(("weights", f"some are negative; --points-out and quantiles replace them, which {moved}"))
+        if found.sample.effective < FEW:
+            count = f"only about {found.sample.effective:,.0f} of {found.sample.computed:,} values count"
+            lines.append(("given", f"{count}: answers and standard errors are not reliable"))
         if found.sample.regressed:
             place = found.sample.regressed
             lines.append(("given", f"a regression stands for the observation at {place}: its bias is unknown"))
@@ -130,6 +135,7 @@ class KernelEvalResult(Result):
                 for query, error in zip(self.queries, self.standard_errors, strict=True)
             },
             "values": len(found.values),
+            "effective": found.sample.effective,
             "points": len(found.expansion),
             "kernel_bandwidth": found.kernel.bandwidth,
             "error_bound": found.rkhs_error,

@@ -2,13 +2,15 @@
 
 An observed value `e == r` has measure 0. Where e is a strictly monotone function of one independent draw of a
 distribution, given everything else, the draw is set to the number that makes e equal r, and the weight is the density
-there times the derivative of that number by r: exact conditioning. A comparison `e > r` bounds the draw in the same
+there times the derivative of that number by r: exact conditioning. So is it in the location of a normal draw, given its
+noise. A comparison `e > r` bounds the draw in the same
 way: it is drawn between its bounds, and the weight is their probability. Other conditions are events, 0 or 1, and
 observations that no draw solves are left to a regression.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,8 +20,14 @@ from thesis_cli.semantics.functions import FUNCTIONS
 from thesis_cli.semantics.ranges import REALS, Interval, Operand
 from thesis_cli.semantics.syntax import Call, Expression, Let, Number, Place, Variable
 
+LOCATED = ("normal", "laplace")
+"""Distributions of a location, the first parameter, plus noise."""
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+
+
+Path = tuple[Call, tuple[tuple[Call, int], ...]]
+"""A draw, and the calls that lead to it, each with the place of the argument that leads on."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +37,8 @@ class Solved:
     Attributes
     ----------
     relation : "==", or how the expression compares with the target.
-    steps : function calls from the expression down to the draw, each with the place of the argument that leads on.
+    steps : calls from the expression down to the draw, each with the place of the argument that leads on: functions,
+        and draws of a location and noise.
     target : the other side r.
     place : place of the condition.
     """
@@ -145,11 +154,13 @@ class Solver:
     bindings : what each variable is bound to.
     solved : solved conditions of each draw, by its id.
     conditions : conditions of each `let`, by its id.
+    passed : draws that are set with the draw that a condition is solved for, by their ids.
     """
 
     bindings: dict[str, Expression] = field(default_factory=dict)
     solved: dict[int, list[Solved]] = field(default_factory=dict)
     conditions: dict[int, Conditions] = field(default_factory=dict)
+    passed: dict[int, Call] = field(default_factory=dict)
 
     @classmethod
     def of(cls, expression: Expression) -> Solver:
@@ -184,6 +195,8 @@ class Solver:
                 found.add(id(part))
                 for solved in self.solved.get(id(part), ()):
                     todo.extend(solved.others)
+                if id(part) in self.passed:
+                    todo.append(self.passed[id(part)])
             todo.extend([part.body] if isinstance(part, Let) else parts_of(part))
         return found
 
@@ -201,7 +214,7 @@ class Solver:
                 return FUNCTIONS[node.name].jumps or all(self.is_discrete(part) for part in parts)
         return True
 
-    def _paths(self, node: Expression, own: set[str]) -> Iterator[tuple[Call, tuple[tuple[Call, int], ...]]]:
+    def _paths(self, node: Expression, own: set[str]) -> Iterator[Path]:
         """Draws that an expression can be solved for, and the calls that lead to them."""
         match node:
             case Variable():
@@ -213,13 +226,14 @@ class Solver:
             case Call():
                 if is_draw(node):
                     yield node, ()
+                    if node.name in LOCATED:
+                        yield from ((draw, ((node, 0), *steps)) for draw, steps in self._paths(node.arguments[0], own))
                 elif FUNCTIONS[node.name].inverse is not None:
                     for at, part in enumerate(node.arguments):
                         aside = [other for k, other in enumerate(node.arguments) if k != at]
                         if node.name in ("*", "/") and not all(self.is_nonzero(other) for other in aside):
                             continue
-                        for draw, steps in self._paths(part, own):
-                            yield draw, ((node, at), *steps)
+                        yield from ((draw, ((node, at), *steps)) for draw, steps in self._paths(part, own))
 
     def span(self, node: Expression) -> Interval:
         """An interval that holds all values of an expression."""
@@ -272,34 +286,53 @@ class Solver:
         return all(self.is_discrete(side) for side in equation.arguments)
 
     def _solve(self, condition: Call, own: set[str]) -> Call | None:
-        """The draw that a condition is solved for, a continuous one if possible; None if there is none."""
+        """The draw that a condition is solved for; None if there is none. Of several continuous ones the widest, since
+        the weights vary least with those that stay random.
+        """
         if condition.name not in MIRRORED:
             return None
         left, right = condition.arguments
-        spare: tuple[Call, Solved] | None = None
+        found: list[tuple[Call, Solved]] = []
         for side, target, relation in ((left, right, condition.name), (right, left, MIRRORED[condition.name])):
             for draw, steps in self._paths(side, own):
-                found = Solved(relation, steps, target, condition.place)
-                if not self._allowed(draw, found):
-                    continue
-                if DISTRIBUTIONS[draw.name].probabilities is None:
-                    self.solved.setdefault(id(draw), []).append(found)
-                    return draw
-                spare = spare or (draw, found)
-        if spare is None or not self._is_event(condition):
+                solved = Solved(relation, steps, target, condition.place)
+                if self._allowed(draw, solved):
+                    found.append((draw, solved))
+        smooth = [pair for pair in found if DISTRIBUTIONS[pair[0].name].probabilities is None]
+        if not smooth and not (found and self._is_event(condition)):
             return None
-        self.solved.setdefault(id(spare[0]), []).append(spare[1])
-        return spare[0]
+        draw, solved = max(smooth, key=lambda pair: _width(pair[0])) if smooth else found[0]
+        self.solved.setdefault(id(draw), []).append(solved)
+        self.passed.update((id(call), draw) for call, _ in solved.steps if is_draw(call))
+        return draw
 
     def _allowed(self, draw: Call, found: Solved) -> bool:
         """Whether a condition may set or bound a draw, which nothing has set and its number does not depend on."""
-        if any(each.relation == "==" for each in self.solved.get(id(draw), ())):
+        if id(draw) in self.passed or any(each.relation == "==" for each in self.solved.get(id(draw), ())):
+            return False
+        through = [call for call, _ in found.steps if is_draw(call)]
+        if any(id(call) in self.passed or id(call) in self.solved for call in through):
             return False
         if found.relation != "==":
-            monotone = all(not (call.name == "/" and at == 1) for call, at in found.steps)
+            monotone = not through and all(not (call.name == "/" and at == 1) for call, at in found.steps)
             if not monotone or DISTRIBUTIONS[draw.name].probabilities is not None:
                 return False
-        return not any(id(draw) in self.sources(part) for part in found.others)
+        taken = {id(draw), *map(id, through)}
+        return not any(taken & self.sources(part) for part in found.others)
+
+
+def _width(draw: Call) -> float:
+    """About the standard deviation of a draw with constant parameters; 0 of any other."""
+    numbers = [part.value for part in draw.arguments if isinstance(part, Number)]
+    if draw.name in LOCATED:
+        return draw.arguments[1].value if isinstance(draw.arguments[1], Number) else 0.0
+    if len(numbers) < len(draw.arguments):
+        return 0.0
+    if draw.name == "uniform":
+        return (numbers[1] - numbers[0]) / math.sqrt(12)
+    if draw.name == "gamma":
+        return math.sqrt(numbers[0]) * numbers[1] if numbers[0] > 0 else 0.0
+    return numbers[0] if draw.name == "exponential" else 0.0
 
 
 def _flat(condition: Expression, holds: bool = True) -> list[Expression]:

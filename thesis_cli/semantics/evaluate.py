@@ -27,7 +27,7 @@ from thesis_cli.semantics.denotation import Settings, Table
 from thesis_cli.semantics.linear import ROUNDING, kernel_error
 from thesis_cli.semantics.queries import Query, quantile
 from thesis_cli.semantics.sampling import Sample, Sampler
-from thesis_cli.semantics.syntax import Call, Expression, Let
+from thesis_cli.semantics.syntax import LARGEST, Call, Expression, Let
 
 FEWEST, MOST = 2**10, 2**21
 """Least and largest number of values that are computed."""
@@ -151,9 +151,11 @@ def evaluate(expression: Expression, settings: Settings, seed: int = 0, table: T
         replicates = ()
     values = sample.values
     positive = monotone(values) if (values.weights < 0).any() else values
-    kernel = settings.kernel_for(_few(positive, MEDIAN_OF))
+    width = settings.kernel_for(_few(positive, MEDIAN_OF)).bandwidth
+    settings = replace(settings, bandwidth=min(max(width, 1 / LARGEST), LARGEST))
+    kernel = settings.kernel_for(positive)
     projected = 0.0 if positive is values else kernel.distance(values, positive)
-    error, rkhs_error = _bounds(expression, values, replace(settings, bandwidth=kernel.bandwidth), table)
+    error, rkhs_error = _bounds(expression, values, settings, table)
     return Evaluated(sample, _few(positive, settings.size), kernel, error, rkhs_error, replicates, share, projected)
 
 

@@ -27,6 +27,8 @@ FEW = 16
 """Largest number of values of a draw that are enumerated."""
 COMBINATIONS, OTHERS = 64, 64
 """Largest number of combinations of enumerated values, and least number of points that each then has."""
+PLAIN = 8
+"""One of so many points is not mapped, so that no weight exceeds that of plain points so many times."""
 LEAST = 2.0**-53
 """Least number, and least distance from 1, that a map leads to."""
 INNER, MOST_INNER = 1024, 2**21
@@ -124,6 +126,11 @@ class Tilt:
         found = np.clip(self.edges[part] + (at - part) * lengths[part], LEAST, 1 - LEAST)
         return found, np.log(lengths * len(lengths))[part]
 
+    def log_density(self, u: Floats) -> Floats:
+        """Logarithms of the density of where evenly spread numbers go."""
+        part = np.clip(np.searchsorted(self.edges, u, side="right") - 1, 0, len(self.edges) - 2)
+        return np.asarray(-np.log(np.diff(self.edges) * (len(self.edges) - 1))[part])
+
 
 _ENDS = 0.5 ** np.array([np.inf, 17, 11, 6])
 TAILS = Tilt(np.concatenate([_ENDS[:-1], np.linspace(_ENDS[-1], 1 - _ENDS[-1], 59), 1 - _ENDS[-2::-1]]))
@@ -175,7 +182,7 @@ class Run:
 
     Attributes
     ----------
-    log_weight : logarithms of the weights from solved conditions, enumerated values and maps, shape (points,) or ().
+    log_weight : logarithms of the weights from solved conditions and enumerated values, shape (points,) or ().
     holds : whether all events hold, shape (points,) or ().
     sign : further weights of any sign, shape (points,) or ().
     gap : how far events are from holding, shape (points,) or ().
@@ -209,7 +216,7 @@ class Run:
         self._variables = {name: np.repeat(values, self._copies) for name, values in (outer or {}).items()}
         self._drawn, self._set, self._bounds = dict[int, Floats](), dict[int, Floats](), dict[int, _Bounds]()
         self.log_weight, self.sign, self.gap = np.zeros(()), np.ones(()), np.zeros(())
-        self.holds = np.ones((), bool)
+        self.holds, self._log_density = np.ones((), bool), np.zeros(())
         self.coordinates: list[Floats] = []
         self.undefined: tuple[Place, str] | None = None
         self.regressed: Place | None = None
@@ -226,8 +233,9 @@ class Run:
         return np.broadcast_to(self.sign * np.exp(logs - (top if top > -math.inf else 0.0)), self.points)
 
     def log_weights(self) -> Floats:
-        """Logarithms of the weights, also by events, shape (points,) or ()."""
-        return np.where(self.holds, self.log_weight, -math.inf)
+        """Logarithms of the weights, also by events and maps, shape (points,) or ()."""
+        mixed = np.logaddexp(-math.log(PLAIN), self._log_density + math.log(1 - 1 / PLAIN)) if self._tilts else 0.0
+        return np.where(self.holds, self.log_weight - mixed, -math.inf)
 
     def below(self, rows: Floats) -> Callable[[Floats], Floats] | None:
         """A function that finds the shares of the values up to some levels, with the plan's integrated draw integrated
@@ -280,12 +288,13 @@ class Run:
 
     def column(self, unbounded: bool = False) -> Floats:
         """The next coordinate, through its map."""
-        tilt = TAILS if unbounded and self._tails else None
+        found, plain = self._source.column(), self.points // self._copies // PLAIN
         if len(self.coordinates) < len(self._tilts):
             tilt = self._tilts[len(self.coordinates)]
-        found = self._source.column()
-        if tilt is not None:
-            found, logs = tilt.of(found)
+            found = np.concatenate([found[:plain], tilt.of(found[plain:])[0]])
+            self._log_density = self._log_density + self._repeated(tilt.log_density(found))
+        elif unbounded and self._tails:
+            found, logs = TAILS.of(found)
             self.log_weight = self.log_weight + self._repeated(logs)
         self.coordinates.append(found)
         return self._repeated(found)
@@ -325,7 +334,11 @@ class Run:
                 return self._nested(node)
             self._condition(node)
             return self._value(node.body)
-        return self._solved_draw(node) if id(node) in self._plan.solver.solved else self._draw(node)
+        solver = self._plan.solver
+        if id(node) in solver.passed:
+            self._solve(solver.passed[id(node)])
+            return self._drawn[id(node)]
+        return self._solved_draw(node) if id(node) in solver.solved else self._draw(node)
 
     def _function(self, node: Call, arguments: list[Floats]) -> Floats:
         found = np.asarray(FUNCTIONS[node.name].apply(*arguments), np.float64)
@@ -417,11 +430,22 @@ class Run:
         """Value of a draw at which a condition's sides are equal, ln of its slope, and the sign of its effect."""
         value, log_slope, direction = self._value(solved.target), np.zeros(()), np.ones(())
         for call, at in solved.steps:
+            if call.name in DISTRIBUTIONS:
+                self._drawn[id(call)] = value
+                value = value - self._noise(call)
+                continue
             inverse = FUNCTIONS[call.name].inverse
             assert inverse is not None
             found = inverse(at, value, [self._value(part) for k, part in enumerate(call.arguments) if k != at])
             value, log_slope, direction = found.argument, log_slope + found.log_slope, direction * found.direction
         return value, log_slope, direction
+
+    def _noise(self, node: Call) -> Floats:
+        """What a draw adds to its location."""
+        family, parameters = DISTRIBUTIONS[node.name], [np.zeros(()), self._value(node.arguments[1])]
+        if (~family.valid(*parameters) & (self.log_weights() > -math.inf)).any():
+            raise node.place.wrong(f"a scale of {node.name} is not above 0", f"{family.condition} at every point")
+        return quantiles(family, self.column(True), parameters)
 
     def _condition(self, node: Let) -> None:
         """Weight by the conditions of a `let`."""
@@ -477,7 +501,7 @@ class Run:
             raise place.wrong("no point is near the observed value", "observe one that is more probable")
         self.regressed = place
         self.log_weight, self.sign = np.zeros(()), np.concatenate([found, np.zeros(self.points - count)])
-        self.holds = np.ones((), bool)
+        self.holds, self._log_density = np.ones((), bool), np.zeros(())
 
     def _nested(self, node: Let) -> Floats:
         """A value of a conditioned part for each value of its free variables, drawn by its weights."""

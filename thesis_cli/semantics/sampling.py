@@ -47,13 +47,14 @@ class Sample:
     Attributes
     ----------
     values : the values in increasing order, with their weights.
-    computed : number of values that were computed.
+    computed, effective : number of values that were computed, and of those of equal weight that would count as much.
     below : finds shares up to some levels, with one draw integrated out exactly; None if none can be.
     regressed : place of an observation that a regression stands for; None if there is none.
     """
 
     values: Expansion
     computed: int
+    effective: float
     below: Callable[[Floats], Floats] | None
     regressed: Place | None
 
@@ -83,7 +84,8 @@ class Sampler:
         values = Expansion(law.points, law.weights if law.weights is not None else np.zeros(0))
 
         again, rows = self._run(self._plan, laws, count, rng, self._table)
-        return Sample(values, run.points, again.below(rows), run.regressed)
+        effective = run.points * _effective(np.abs(run.weights() * rows))
+        return Sample(values, run.points, effective, again.below(rows), run.regressed)
 
     def _laws(self, plan: Plan, count: int, rng: np.random.Generator) -> dict[int, Law]:
         """The distributions of all parts of a plan."""
@@ -123,7 +125,6 @@ class Sampler:
         for _ in range(ROUNDS):
             run = Run(plan, laws, Net(PILOT, rng), PILOT, rng, counts, tilts, pilot=True)
             run.values()
-            logs = np.broadcast_to(run.log_weight, run.points)
             weights = _summed(run.log_weights(), 1.0)
             share = _effective(weights)
             idle = idle + 1 if 0 < share < 1.1 * best[0] else 0
@@ -131,11 +132,11 @@ class Sampler:
                 best = share, tilts
             if share >= GOOD or idle == IDLE:
                 break
-            near, power = run.holds, 1.0
-            if near.mean() < STEP:
-                near = run.gap <= np.quantile(run.gap, STEP)
+            power = 1.0
+            if run.holds.mean() < STEP:
+                run.holds = run.gap <= np.quantile(run.gap, STEP)
             while share < STEP / 2 and power > LEAST_POWER:
-                weights = _summed(np.where(near, logs, -np.inf), power)
+                weights = _summed(run.log_weights(), power)
                 share, power = _effective(weights), power / 2
             old = [*tilts, *[Tilt(np.linspace(0.0, 1.0, PARTS + 1))] * (len(run.coordinates) - len(tilts))]
             tilts = [_sharper(tilt, u, weights) for tilt, u in zip(old, run.coordinates, strict=True)]
