@@ -352,7 +352,9 @@ class Run:
     def _parameters(self, node: Call) -> tuple[Distribution, list[Floats]]:
         """A family and its parameters, which are allowed wherever the weight is not 0."""
         family, parameters = DISTRIBUTIONS[node.name], [self._value(part) for part in node.arguments]
-        bad = ~family.valid(*parameters) & (self.log_weights() > -math.inf)
+        bad = np.asarray(~family.valid(*parameters))
+        if bad.any():
+            bad = bad & (self.log_weights() > -math.inf)
         if bad.any():
             if self.undefined and any(np.isnan(each).any() for each in parameters):
                 raise self.undefined[0].wrong(self.undefined[1], "condition by given, or choose values by if")

@@ -92,7 +92,7 @@ class Sampler:
         found = dict[int, Law]()
         for node, part in plan.parts.items():
             found.update(self._laws(part, count, rng))
-            found[node] = _law(part, *self._run(part, found, count, rng)).even()
+            found[node] = _law(part, *self._run(part, found, count, rng))
         for inner in plan.nested.values():
             found.update(self._laws(inner, count, rng))
         return found
