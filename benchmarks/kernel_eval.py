@@ -16,7 +16,7 @@ import thesis_cli as tc
 from thesis_cli.base.errors import InputError
 from thesis_cli.embeddings.kernels import Gaussian, median_distance
 from thesis_cli.studies.semantics.cases import CASES, QUERY, answers
-from thesis_cli.studies.semantics.rates import Target, dense
+from thesis_cli.studies.semantics.rates import TargetEmbedding, dense
 
 RUNS, PILOT = 5, 20_000
 FLOOR = 1e-7
@@ -40,7 +40,7 @@ def sampled(case, seed, count):
 def measured(case, size):
     """RMS errors of both and their ratio, and seconds of both."""
     law = dense(case.quantile)
-    target = Target(law, Gaussian(median_distance(law)))
+    target = TargetEmbedding(law, Gaussian(median_distance(law)))
     tc.kernel_eval(case.text, query=QUERY, size=size)
     sampled(case, 0, PILOT)
     _, each = timed(lambda: sampled(case, 1, PILOT))

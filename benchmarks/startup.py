@@ -31,6 +31,7 @@ WORK = {
     "posterior": f"posterior --regression {DATA}/models/line.csv --samples 10 --seed 1",
     "race": f"race {DATA}/models/factors-5x2000.npy --samples 10 --seed 1",
     "synthesize": f"synthesize {DATA}/tasks/league.json",
+    "sweep, all tasks done": f"sweep {DATA}/sweeps/glasses.toml --jobs 1 --out sweep.csv",
     "run-program": 'run-program "a <- [int]; b <- SORT a" "[[3, 1]]"',
 }
 COLD = ("estimate-z", "estimate-z --samples 1000", "marginals", "map", "sample", "renyi")

@@ -560,8 +560,9 @@ def example(
 def sweep(
     file: str | Path,
     *,
-    engine: Literal['local', 'slurm', 'none'] = ...,
+    engine: Literal['local', 'slurm', 'dask', 'none'] = ...,
     jobs: int | None = ...,
+    scheduler: str = ...,
     partition: str | None = ...,
     time: int | None = ...,
     mem: str | None = ...,
@@ -598,8 +599,9 @@ def collect(
 def reproduce(
     ids: Sequence[str] | str | None = ...,
     *,
-    engine: Literal['local', 'slurm', 'none'] = ...,
+    engine: Literal['local', 'slurm', 'dask', 'none'] = ...,
     jobs: int | None = ...,
+    scheduler: str = ...,
     partition: str | None = ...,
     time: int | None = ...,
     mem: str | None = ...,
@@ -614,6 +616,7 @@ def reproduce(
     preset: str = ...,
     replace: bool = ...,
     refresh: bool = ...,
+    any_code: bool = ...,
     seed: int = ...,
     progress: bool = ...,
 ) -> ReproduceResult: ...

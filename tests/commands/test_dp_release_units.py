@@ -190,7 +190,7 @@ def test_the_former_name_of_the_contribution_bound_works(cli, folder):
     assert old.settings == new.settings
     assert cli(*arguments("--person", "who", "--most", 2, "--dry-run")).status == 0
     both = cli(*arguments("--person", "who", "--most", 2, "--contribution-bound", 2, "--dry-run"))
-    assert "--contribution-bound is given twice; --most is its former name" in both.err
+    assert "--contribution-bound is given twice; --most is another name of it" in both.err
     shown = cli("dp-release", "--help").out
     assert "--contribution-bound" in shown
     assert "--most" not in shown

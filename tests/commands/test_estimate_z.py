@@ -422,3 +422,7 @@ def test_the_plan_of_a_model_that_is_too_large_names_what_it_needs(cli, wide):
         "error: --plan does not go with --samples; it runs nothing\n"
     )
     assert cli("estimate-z", MODELS / "zipf-1000.csv", "--plan").out.splitlines()[1].startswith("enumeration  4e-05 s")
+
+
+def test_k_is_another_name_of_best():
+    assert tc.map(MODELS / "asia.bif", k=2).table.equals(tc.map(MODELS / "asia.bif", best=2).table)

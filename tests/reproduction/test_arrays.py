@@ -187,16 +187,16 @@ def test_a_pilot_goes_first_and_the_rest_by_its_times(cluster, write):
     tasks, cluster.seconds = write(range(100)), 30.0
     assert drive(cluster, tasks, target_minutes=10) == {}
     assert complete(tasks)
-    assert sizes(cluster) == [[1] * 20, [20] * 4]
+    assert sizes(cluster) == [[1] * 10, [18] * 5]
     pilot, rest = cluster.values
-    assert pilot == [[k] for k in range(0, 100, 5)]
-    assert rest[0][:3] == [1, 6, 11]  # far apart, as neighbours take alike
+    assert pilot == [[k] for k in range(0, 100, 10)]
+    assert rest[0][:3] == [1, 6, 12]  # far apart, as neighbours take alike
     assert set(cluster.tries.values()) == {1}
     assert folders(tasks) == []
 
 
-@pytest.mark.parametrize(("count", "first"), [(1, 1), (40, 40), (41, 14)])
-def test_few_tasks_need_no_pilot(cluster, write, count, first):
+@pytest.mark.parametrize(("count", "first"), [(1, 1), (4, 4), (5, 3), (40, 6), (1000, 20)])
+def test_of_many_tasks_few_go_first(cluster, write, count, first):
     tasks = write(range(count))
     assert drive(cluster, tasks) == {}
     assert sizes(cluster)[0] == [1] * first
@@ -226,6 +226,54 @@ def test_a_pilot_that_fails_does_not_hold_up_the_rest(cluster, write):
     cluster.fates = {k: ["error"] for k in range(0, 100, 5)}
     assert sorted(drive(cluster, tasks)) == list(range(0, 100, 5))
     assert len(tasks.finished()) == 80
+    assert [len(groups) for groups in sizes(cluster)[:2]] == [10, 18]
+
+
+def cancel_all(cluster):
+    cluster.jobs.clear()
+    cluster.frozen = False
+
+
+def test_after_a_mass_cancel_few_tasks_are_measured_again(cluster, clock, write):
+    tasks, cluster.seconds, cluster.frozen = write(range(40)), 30.0, True
+    clock.after(5.0, lambda: cancel_all(cluster))
+    assert drive(cluster, tasks, target_minutes=10) == {}
+    assert complete(tasks)
+    assert [len(groups) for groups in sizes(cluster)] == [6, 10, 3]
+    assert cluster.values[2][0] == [7, 14, 21, 35]  # the jobs of these have died
+
+
+def test_after_a_mass_cancel_of_groups_their_first_tasks_are_grouped(cluster, clock, write):
+    tasks, cluster.seconds = write(range(40)), 300.0
+    finish(tasks[0], 300.0)
+    cluster.frozen = True
+    clock.after(5.0, lambda: cancel_all(cluster))
+    assert drive(cluster, tasks, target_minutes=10) == {}
+    assert sizes(cluster) == [[2] * 19 + [1], [2] * 19 + [1]]
+    assert set(cluster.tries.values()) == {1}
+
+
+def test_the_first_few_are_all_waited_for(cluster, clock, write):
+    tasks, cluster.frozen = write(range(36)), True
+    for k in range(0, 36, 6):
+        clock.after(20.0 + 2 * k, lambda k=k: finish(tasks[k], 30.0 + 10 * k))
+    submitted = []
+    clock.after(78.0, lambda: submitted.append(len(cluster.submitted)))
+    clock.after(200.0, lambda: setattr(cluster, "frozen", False))
+    assert drive(cluster, tasks, target_minutes=10) == {}
+    assert submitted == [1]
+    assert sizes(cluster)[1] == [3] * 10  # by the median of 30, 90, ..., 330 seconds
+
+
+def test_tasks_that_run_longer_than_a_job_is_planned_hold_up_no_others(cluster, clock, write):
+    tasks, submitted = write(range(40)), []
+    clock.after(1.0, lambda: setattr(cluster, "frozen", True))  # the first few run
+    for moment in (50.0, 90.0):
+        clock.after(moment, lambda: submitted.append(len(cluster.submitted)))
+    clock.after(200.0, lambda: setattr(cluster, "frozen", False))
+    assert drive(cluster, tasks, target_minutes=1) == {}
+    assert submitted == [1, 2]
+    assert sizes(cluster)[1] == [1] * 34
 
 
 def test_arrays_are_no_larger_than_the_site_allows(cluster, write):
@@ -288,7 +336,7 @@ def test_places_of_jobs_follow_a_task_file_that_changes(cluster, write):
 
 
 def test_a_driver_killed_before_it_knows_the_id_is_followed(cluster, write):
-    tasks = write(range(10))
+    tasks = write(range(4))
     cluster.replies = [Killed()]
     with pytest.raises(Killed):
         drive(cluster, tasks)
@@ -361,7 +409,7 @@ def test_a_task_that_raises_is_not_tried_again(cluster, write, caplog):
 
 
 def test_a_system_that_does_not_answer_is_asked_again(cluster, write, caplog):
-    tasks = write(range(10))
+    tasks = write(range(4))
     cluster.answers = [None, None, None]
     assert drive(cluster, tasks) == {}
     assert cluster.answers == []

@@ -241,3 +241,19 @@ def test_a_module_that_is_passed_on_counts_whole(tmp_path, monkeypatch):
     before = fingerprint(path)
     other.write_text("def f():\n    return 2\n")
     assert fingerprint(path) != before
+
+
+@pytest.mark.parametrize("kept", [None, "[]", '{"package": "other", "known": {}}', "cut off"])
+def test_digests_are_kept_until_the_code_changes(package, monkeypatch, kept):
+    """By other processes too: what is parsed is forgotten here."""
+    path = package / "toy.py"
+    before = fingerprint(path)
+    (file,) = package.rglob("fingerprints.json")
+    if kept is not None:
+        file.write_text(kept)
+        assert fingerprint(path) == before
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_reached", None)
+        assert fingerprint(path) == before
+    (package / "shared.py").write_text(SHARED.replace("0.5", "0.6"))
+    assert fingerprint(path) != before

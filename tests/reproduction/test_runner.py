@@ -12,7 +12,8 @@ import pytest
 
 from tests.conftest import ROOT
 from thesis_cli.base.errors import InputError
-from thesis_cli.reproduction import registry, runner
+from thesis_cli.reproduction import dask_engine, registry, runner
+from thesis_cli.reproduction.dask_engine import DaskEngine
 from thesis_cli.reproduction.engines import LocalEngine
 from thesis_cli.reproduction.registry import Checkout, find_checkout
 from thesis_cli.reproduction.tasks import task_key
@@ -83,14 +84,14 @@ def checkout(tmp_path):
     return Checkout(tmp_path)
 
 
-def run(checkout, preset="quick", jobs=1, seed=0, refresh=False, name="toy"):
+def run(checkout, preset="quick", jobs=1, seed=0, refresh=False, name="toy", engine=None):
     registry.load.cache_clear()
     path = checkout.files()[name]
     return runner.reproduce(
         path,
         preset,
         checkout,
-        LocalEngine(jobs),
+        engine or LocalEngine(jobs),
         seed=seed,
         refresh=refresh,
         bar=lambda total, name: nullcontext(lambda done: None),
@@ -158,6 +159,24 @@ def test_a_worker_that_is_killed_costs_nothing(checkout):
     assert outcome.errors == []
     assert not list(checkout.experiments.glob("kill-*"))
     assert result(checkout, "paper") == undisturbed
+
+
+def test_workers_of_dask_give_the_same_bytes_though_one_is_killed(checkout):
+    run(checkout, "paper")
+    undisturbed = result(checkout, "paper")
+    for file in checkout.store.rglob("*.csv"):
+        file.unlink()
+    (checkout.experiments / "kill-3").touch()
+    outcome = run(checkout, "paper", engine=DaskEngine(jobs=2))
+    assert outcome.errors == []
+    assert not list(checkout.experiments.glob("kill-*"))
+    assert result(checkout, "paper") == undisturbed
+
+
+def test_a_dask_scheduler_that_does_not_answer(checkout, monkeypatch):
+    monkeypatch.setattr(dask_engine, "PATIENCE", 0.1)
+    with pytest.raises(InputError, match="no dask scheduler answers at tcp"):
+        run(checkout, engine=DaskEngine("tcp://127.0.0.1:1"))
 
 
 def test_a_task_that_always_dies_is_given_up(checkout):

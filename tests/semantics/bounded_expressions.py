@@ -1,5 +1,5 @@
-"""Random expressions with bounds on their error: sums, products, extremes and Lipschitz functions of distributions, with
-parameters and variables that are shared.
+"""Random expressions with bounds on their error: sums, products, extremes and Lipschitz functions of distributions,
+with parameters and variables that are shared.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from thesis_cli.embeddings.expansion import Expansion
+from thesis_cli.semantics.composition import compose
 from thesis_cli.semantics.conditioning import RIDGES, LowRank, _Ridge, conditional_weights, monotone
 from thesis_cli.semantics.denotation import Settings
-from thesis_cli.semantics.composition import compose
 from thesis_cli.semantics.parser import parse
 
 SIZE = Settings(size=60)

@@ -11,7 +11,7 @@ from tests.semantics.bounded_expressions import Writer
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.embeddings.expansion import wasserstein
-from thesis_cli.semantics.denotation import Settings, Table
+from thesis_cli.semantics.denotation import JointTable, Settings
 from thesis_cli.semantics.evaluate import REPLICATES, evaluate
 from thesis_cli.semantics.parser import parse
 from thesis_cli.semantics.queries import parse_queries
@@ -22,7 +22,7 @@ SMALL = Settings(size=20)
 
 
 def check_bounds(seeds):
-    """The distances of values from those of far larger nets are at most the bounds, up to what two of those differ by."""
+    """Distances of values from those of far larger nets are at most the bounds, up to what two of those differ by."""
     bounded = 0
     for seed in seeds:
         rng = np.random.default_rng(seed)
@@ -118,20 +118,20 @@ def test_a_seed_repeats_a_result():
 def test_tables():
     """Rows without a value of a column in use do not count; negative weights are replaced in the few points only."""
     x, y = np.array([1.0, 2.0, 3.0, 4.0]), np.array([2.0, 1.0, math.nan, 5.0])
-    table = Table({"x": x, "y": y}, np.array([0.4, 0.2, 0.3, 0.1]))
+    table = JointTable({"x": x, "y": y}, np.array([0.4, 0.2, 0.3, 0.1]))
     found = evaluate(parse("x * y + bernoulli(0.5)", ["x", "y"]), SMALL, table=table)
     assert found.share == pytest.approx(0.7)
     assert found.values.points[:, 0].tolist() == [2, 3, 20, 21]
     assert found.values.weights == pytest.approx(np.array([3, 3, 0.5, 0.5]) / 7)
     assert found.rkhs_error < 1e-6
-    signed = evaluate(parse("x + 1", ["x"]), SMALL, table=Table({"x": x[:3]}, np.array([0.8, -0.3, 0.5])))
+    signed = evaluate(parse("x + 1", ["x"]), SMALL, table=JointTable({"x": x[:3]}, np.array([0.8, -0.3, 0.5])))
     assert signed.answer(parse_queries("mean")[0]) == (pytest.approx(1.7 + 1), 0)
     assert signed.expansion.is_distribution()
     assert signed.projected > 0
     with pytest.raises(InputError, match="every row lacks a value"):
-        evaluate(parse("x", ["x"]), SMALL, table=Table({"x": np.full(2, math.nan)}, np.full(2, 0.5)))
+        evaluate(parse("x", ["x"]), SMALL, table=JointTable({"x": np.full(2, math.nan)}, np.full(2, 0.5)))
     with pytest.raises(InputError, match="sum to 0"):
-        evaluate(parse("x", ["x"]), SMALL, table=Table({"x": x[:2]}, np.array([1.0, -1.0])))
+        evaluate(parse("x", ["x"]), SMALL, table=JointTable({"x": x[:2]}, np.array([1.0, -1.0])))
 
 
 def test_sums_of_hundreds_of_terms():

@@ -12,7 +12,7 @@ from tests.semantics.rejection import value
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.embeddings.expansion import Expansion
-from thesis_cli.semantics.denotation import Table
+from thesis_cli.semantics.denotation import JointTable
 from thesis_cli.semantics.parser import parse
 from thesis_cli.semantics.runs import TAILS, Law
 from thesis_cli.semantics.sampling import Sampler
@@ -57,8 +57,8 @@ SLOW = ("long sum", "deep sum", "share", "random rate", "coins", "rate", "waitin
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in SLOW])
 def test_errors_fall_with_the_number_of_points(name):
-    """Root mean square errors over 8 nets of each of three sizes. Those of independent points would fall by sqrt(8) from
-    one to the next. The logarithm of each has a standard error of about 1 / 4, and five standard errors of a ratio
+    """Root mean square errors over 8 nets of each of three sizes. Those of independent points would fall by sqrt(8)
+    from one to the next. The logarithm of each has a standard error of about 1 / 4, and five standard errors of a ratio
     are a factor of 5.9: even they would rise by less than 5.9 / sqrt(8), and fall by more than 8 / 5.9 in all.
     """
     case, errors = CASES[name], []
@@ -215,13 +215,13 @@ def test_no_draw_is_integrated_out_where_it_cannot(text):
 
 def test_a_table_is_a_joint_distribution():
     x, y = np.array([1.0, 2.0, 3.0]), np.array([2.0, 1.0, 5.0])
-    table = Table({"x": x, "y": y}, np.array([0.5, 0.2, 0.3]))
+    table = JointTable({"x": x, "y": y}, np.array([0.5, 0.2, 0.3]))
     found = values("x * y + bernoulli(0.5)", table=table)
     assert found.points[:, 0].tolist() == [2, 3, 15, 16]
     assert found.weights == pytest.approx([0.35, 0.35, 0.15, 0.15])
     nested = values("let k = bernoulli(0.5) given k + x > 1.5 in k", table=table)
     assert nested.mean() == pytest.approx(0.5 * 1 + 0.5 * 0.5, abs=0.01)  # each row is conditioned by itself
-    signed = Table({"x": x}, np.array([0.8, -0.3, 0.5]))
+    signed = JointTable({"x": x}, np.array([0.8, -0.3, 0.5]))
     kept = values("x + 1", table=signed)
     assert kept.weights == pytest.approx([0.8, -0.3, 0.5])
     assert values("normal(x, 1)", table=signed).mean() == pytest.approx(signed.weights @ x, abs=1e-3)
@@ -277,7 +277,7 @@ def test_the_programs_of_the_cases_have_their_laws(name):
         error = math.sqrt(found.weights**2 @ (below - share) ** 2)
         exact = (
             share
-            if case.scale > 0 and not name in ("comparison", "coins", "rounding", "ascents")
+            if case.scale > 0 and name not in ("comparison", "coins", "rounding", "ascents")
             else found.weights @ below
         )
         assert abs(found.weights @ below - exact) < 5 * max(error, 1e-3)

@@ -60,6 +60,14 @@ def git_state(checkout: Path) -> dict[str, object]:
     return {"git_commit": commit, "git_dirty": bool(changed)}
 
 
+def is_public(checkout: Path) -> bool:
+    """Whether a branch of a remote holds the commit of a checkout; also if it has no remote, or is no checkout."""
+    try:
+        return not _git(checkout, "remote") or bool(_git(checkout, "branch", "--remotes", "--contains", "HEAD"))
+    except (OSError, subprocess.CalledProcessError):
+        return True
+
+
 def _git(folder: Path, *arguments: str) -> str:
     done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True)
     return done.stdout.strip()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Annotated, Any
 
 import typer
@@ -88,22 +89,46 @@ def _group(name: str) -> Any:
     return Group(name=name, help=f"Commands that begin with {name}.", rich_markup_mode=None)
 
 
+METHOD = "thesis_cli.method"
+"""Key of a context's `meta` with the method that the line names, or None."""
+
+
 class Documented(TyperCommand):
     """A command with two helps: `--help` shows the usual options, `--help-all` those of each method too.
+
+    After `--method NAME`, help and completion leave out the options that only other methods take.
 
     Attributes
     ----------
     all_examples : the last paragraph of `--help-all`; `epilog` is that of `--help`.
+    methods : by parameter, the methods that take it; a parameter that all take is not in it.
     """
 
     all_examples = ""
+    methods: Mapping[str, tuple[str, ...]] = {}
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        named = [after for word, after in pairwise([*args, ""]) if word == "--method"]
+        named += [word.removeprefix("--method=") for word in args if word.startswith("--method=")]
+        ctx.meta[METHOD] = named[-1] if named else None
+        return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        other = {option for each in self.params if not self._taken(ctx, each) for option in each.opts}
+        return [item for item in super().shell_complete(ctx, incomplete) if item.value not in other]
+
+    def _taken(self, ctx: Any, parameter: Any) -> bool:
+        """Whether the method that is named takes a parameter."""
+        takers = self.methods.get(parameter.name, ())
+        named = ctx.meta[METHOD]
+        return not takers or named in takers or all(named not in each for each in self.methods.values())
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         usual = ("Arguments", "Options")
         sections: dict[str, list[tuple[str, str]]] = {}
         parameters: list[Any] = self.get_params(ctx)
         for parameter in parameters:
-            if record := parameter.get_help_record(ctx):
+            if self._taken(ctx, parameter) and (record := parameter.get_help_record(ctx)):
                 heading = usual[0] if parameter.param_type_name == "argument" else parameter.rich_help_panel
                 sections.setdefault(heading or usual[1], []).append(record)
         everything = ctx.meta.get(SHOW_ALL)
@@ -124,6 +149,7 @@ class Documented(TyperCommand):
 @cache
 def _command(name: str) -> Any:
     """A command as Typer makes it."""
+    from thesis_cli.cli import complete
     from thesis_cli.cli.build import epilog, own_command, shell_command
 
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -134,7 +160,10 @@ def _command(name: str) -> Any:
     made = typer.main.get_command(alone)
     assert isinstance(made, Documented)
     made.all_examples = epilog(definition)
+    made.methods = {name: field.about.methods for name, field in definition.fields.items() if field.about.methods}
     for parameter in made.params:
+        if parameter.metavar in complete.SOURCES:
+            complete.leave_out_what_bash_has(parameter)
         if parameter.param_type_name == "argument":  # recent releases of Typer show its type, text
             parameter.display_type = lambda ctx: None  # type: ignore[attr-defined]
     return _taking_text(made)
@@ -205,6 +234,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.stdout is None:  # the caller closed it
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
+        if "_THESIS_CLI_COMPLETE" in os.environ:
+            from thesis_cli.cli.complete import answer
+
+            return answer(command())
         status = command()(arguments, prog_name="thesis-cli", standalone_mode=False)
         sys.stdout.flush()
         if status == INTERRUPTED:  # some releases of Typer return this status for Ctrl-C

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.cli import options, output
+from thesis_cli.cli import complete, options, output
 from thesis_cli.commands.core.command import Command, Definition, default_text
 from thesis_cli.commands.core.fields import OptionField, aliases_of, fields_of
 from thesis_cli.commands.core.request import Request
@@ -146,7 +146,7 @@ def _set(fields: Mapping[str, OptionField], values: Mapping[str, Any]) -> dict[s
         value = values[field.name]
         former = values[field.about.alias] if field.about.alias else None
         if None not in (value, former):
-            raise InputError(f"{field.shell_name} is given twice", f"--{field.about.alias} is its former name")
+            raise InputError(f"{field.shell_name} is given twice", f"--{field.about.alias} is another name of it")
         value = former if value is None else value
         if value is None or (isinstance(value, list | tuple) and not value):
             if field.required:
@@ -178,6 +178,8 @@ def _parameter(field: OptionField) -> inspect.Parameter:
     }
     if field.choices:
         about["autocompletion"] = lambda incomplete: [c for c in field.choices if c.startswith(incomplete)]
+    elif field.metavar in complete.SOURCES:
+        about["autocompletion"] = lambda ctx, incomplete: complete.words(field.metavar, ctx, incomplete)
     info = typer.Argument(**about) if field.about.positional else typer.Option(field.shell_name, **about)
     return inspect.Parameter(field.name, _KEYWORD, default=None, annotation=Annotated[kind, info])
 
@@ -190,7 +192,7 @@ def _heading(field: OptionField) -> str | None:
 
 
 def _hidden(alias: str, field: OptionField) -> inspect.Parameter:
-    """The former name of an option, which no help shows."""
+    """Another name of an option, which no help shows."""
     info = typer.Option(f"--{alias.replace('_', '-')}", hidden=True)
     return inspect.Parameter(alias, _KEYWORD, default=None, annotation=Annotated[str | None, info])
 

@@ -32,7 +32,13 @@ Quiet = Annotated[
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show more messages.", rich_help_panel=FURTHER)]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=FURTHER)]
 HelpAll = Annotated[
-    bool, typer.Option("--help-all", help="Show all options and examples.", is_eager=True, callback=_help_all)
+    bool,
+    typer.Option(
+        "--help-all",
+        help="Show all options and examples; after --method NAME those of NAME.",
+        is_eager=True,
+        callback=_help_all,
+    ),
 ]
 
 logger = logging.getLogger("thesis_cli")

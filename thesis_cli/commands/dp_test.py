@@ -21,6 +21,7 @@ from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, deli
 
 if TYPE_CHECKING:
     import numpy as np
+    from matplotlib.figure import Figure
 
     from thesis_cli.privacy.embedding.features import Features
     from thesis_cli.privacy.kernels import Rows
@@ -89,6 +90,15 @@ class PopulationTestResult(Result):
     def facts(self) -> Mapping[str, Any]:
         """The verdict, and the numbers of each test."""
         return {"differ": self.differ, "tests": [_row(test) for test in self.tests]}
+
+    @presentation
+    def draw(self) -> Figure:
+        """The p-value of each test beside the level."""
+        from thesis_cli.commands.figures.two_sample import p_values_figure
+
+        tests = self.tests
+        names, values = [one.test for one in tests], [one.p_value for one in tests]
+        return p_values_figure(names, values, [one.draws for one in tests], self.settings["level"])
 
 
 def run(request: PopulationTestRequest, progress: Progress) -> PopulationTestResult:
@@ -179,5 +189,6 @@ COMMAND = Command(
     examples=(
         "dp-test data/releases/people-features.csv data/tables/people.csv",
         "dp-test data/releases/people-features.csv data/tables/people.csv --level 0.01 --seed 1 --json",
+        "dp-test data/releases/people-features.csv data/tables/people.csv --figure results/runs/test.png",
     ),
 )

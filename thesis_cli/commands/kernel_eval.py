@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from thesis_cli.semantics.denotation import Settings, Table
+    from thesis_cli.semantics.denotation import JointTable, Settings
     from thesis_cli.semantics.evaluate import Evaluated
     from thesis_cli.semantics.queries import Query
 
@@ -214,27 +214,27 @@ def _bandwidth(text: str) -> float | None:
     return width
 
 
-def _table(source: ReleaseSource | TableSource) -> tuple[Table, dict[str, tuple[str, ...]]]:
+def _table(source: ReleaseSource | TableSource) -> tuple[JointTable, dict[str, tuple[str, ...]]]:
     """The columns of a release with its weights, or of another table with equal weights; and the levels of those that
     are categories.
     """
     import numpy as np
 
     from thesis_cli.privacy.tables.expressions import read_columns
-    from thesis_cli.semantics.denotation import Table
+    from thesis_cli.semantics.denotation import JointTable
 
     release = release_of(source)
     if release is not None:
         values = read_columns(release.schema.columns, release.columns)
         numbers = {name: np.asarray(value.data, np.float64) for name, value in values.items()}
-        return Table(numbers, release.weights), {name: v.levels for name, v in values.items() if v.kind == "text"}
+        return JointTable(numbers, release.weights), {name: v.levels for name, v in values.items() if v.kind == "text"}
     columns, levels = plain_columns(cast("TableSource", source))
     count = len(next(iter(columns.values())))
-    return Table(columns, np.full(count, 1 / count)), levels
+    return JointTable(columns, np.full(count, 1 / count)), levels
 
 
 def _evaluated(
-    text: str, settings: Settings, seed: int, table: Table | None, levels: Mapping[str, tuple[str, ...]]
+    text: str, settings: Settings, seed: int, table: JointTable | None, levels: Mapping[str, tuple[str, ...]]
 ) -> Evaluated:
     """The denotation of a text."""
     from thesis_cli.semantics.evaluate import evaluate

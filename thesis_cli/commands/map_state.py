@@ -68,7 +68,7 @@ class MapRequest(Request):
     max_configurations: int = max_configurations_option()
     memory: float = memory_option()
     time_limit: float = option(60.0, "Seconds that the search may take; the best found by then is given.", above=0)
-    best: int = option(1, "Number of configurations to find: the most probable ones, in order.", least=1)
+    best: int = option(1, "Number of configurations to find: the most probable ones, in order.", least=1, alias="k")
     over: tuple[str, ...] | None = option(
         None,
         "Variables to maximise over, numbers or names, as in 0,5; the others are summed over (marginal MAP).",

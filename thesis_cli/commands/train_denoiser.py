@@ -58,7 +58,7 @@ class TrainDenoiserRequest(Request):
         default_text="30, 10,000, 50, 200 and 500 in the order of the methods",
     )
     regularisation: float = option(1.0, "Weight of the squared norm of the weights.", above=0)
-    bias: bool = option(False, "Give each pixel a second weight, whatever the noisy image has there.")
+    bias: bool = option(False, "Give each pixel a second weight that does not depend on the noisy image.")
     couplings: Couplings = option(
         "attractive", "Whether neighbours may only attract each other, so that graph cuts are exact."
     )

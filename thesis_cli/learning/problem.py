@@ -13,7 +13,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.errors import InputError, WorkFailed
-from thesis_cli.learning.grid_model import GridWeights, Layout, signs
+from thesis_cli.learning.grid_model import GridWeights, WeightLayout, signs
 from thesis_cli.learning.settings import Settings
 
 LARGEST = 1e100
@@ -50,7 +50,7 @@ class Problem:
         self.noisy, self.clean = signs(noisy), signs(clean)
         self.count = len(noisy)
         _, height, width = noisy.shape
-        self.layout = Layout(height, width, settings.bias)
+        self.layout = WeightLayout(height, width, settings.bias)
         self.features = self.layout.features(self.noisy, self.clean)
 
     def weights(self, vector: Floats) -> GridWeights:

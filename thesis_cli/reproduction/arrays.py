@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import isqrt
 from pathlib import Path
 from statistics import median
 from typing import Protocol
@@ -152,8 +153,8 @@ logger = logging.getLogger(__name__)
 
 PREFIX = "thesis-cli-"
 """Prefix of the names of arrays."""
-PILOT = 20
-"""Number of jobs, of one task each, that run first if no task's time is known."""
+FEWEST, MOST = 4, 20
+"""Numbers of jobs, of one task each, between which those are that run first if no task's time is known."""
 MEASURED = 200
 """Number of results whose times are read."""
 SHORTEST_PAUSE = 0.5
@@ -161,8 +162,8 @@ SHORTEST_PAUSE = 0.5
 
 
 def first_jobs(tasks: int) -> int:
-    """Number of jobs that are submitted first if no task's time is known."""
-    return tasks if tasks <= 2 * PILOT else PILOT
+    """Number of jobs that are submitted first if no task's time is known: a root of all, within limits."""
+    return min(tasks, max(FEWEST, min(isqrt(tasks), MOST)))
 
 
 class ArrayEngine:
@@ -230,7 +231,9 @@ class _Drive:
         self._ended: dict[tuple[str, int], float] = {}
         self._tried = Counter[int]()
         self._last: dict[int, tuple[str, int]] = {}
-        self._piloted = False
+        self._pilot = set[int]()
+        self._pilots = 0
+        self._running: float | None = None
         self._warned = set[str]()
         self._judged = set[tuple[str, int]]()
 
@@ -277,7 +280,7 @@ class _Drive:
         flying = self._flying()
         self._give_up(self.left - flying)
         free = sorted(self.left - flying)
-        submitted = self._submit(free, bool(flying)) if free else False
+        submitted = self._submit(free, flying) if free else False
         looked = time.monotonic() - began
         patience = SHORTEST_PAUSE if submitted else self.pause * 1.5
         self.pause = max(5 * looked, min(patience, self.engine.longest_pause))
@@ -339,22 +342,45 @@ class _Drive:
                 self.errors[i] = f"its job ended without a result ({count}){story}"
                 self.left.discard(i)
 
-    def _submit(self, free: Sequence[int], flying: bool) -> bool:
-        """Submit tasks, at first a few to measure their times; False if none was accepted."""
+    def _measuring(self, seconds: float | None, flying: set[int]) -> bool:
+        """Whether to wait for the first few tasks, or for any if no time is known.
+
+        Tasks that have run for the planned length of a job are too long to be grouped anyway.
+        """
+        states = (state for name in self.arrays for state in self.standing(name).values())
+        if self._running is None and "RUNNING" in states:
+            self._running = time.monotonic()
+        if self.engine.detach or not flying:
+            return False
+        short = self._running is None or time.monotonic() - self._running < 60 * self.engine.target_minutes
+        return short and (seconds is None or bool(self._pilot & flying))
+
+    def _submit(self, free: Sequence[int], flying: set[int]) -> bool:
+        """Submit tasks, at first a few to measure their times; False if none was accepted.
+
+        A task whose job has died shares its next one with others of this kind alone, which are many
+        after a mass cancel; the second time it goes alone.
+        """
         engine, most = self.engine, self.engine.cluster.most_jobs
         seconds = _seconds(self.tasks)
-        again, fresh = [i for i in free if self._tried[i]], [i for i in free if not self._tried[i]]
+        if self._measuring(seconds, flying):
+            return False
+        alone = [i for i in free if self._tried[i] > 1]
+        rest = [i for i in free if self._tried[i] <= 1]
+        size, pilot = 1, set[int]()
         if seconds is not None:
             size = max(1, round(60 * engine.target_minutes / seconds))
-            jobs = -(-len(fresh) // size)
-        elif engine.detach or first_jobs(len(fresh)) == len(fresh) or (self._piloted and not flying):
-            jobs = min(len(fresh), most)
-        elif flying:
-            return False  # wait for the first few
-        else:
-            fresh = fresh[:: -(-len(fresh) // PILOT)]
-            jobs, self._piloted = len(fresh), True
-        groups = [[i] for i in again] + [fresh[k::jobs] for k in range(jobs)]
+        elif engine.detach:
+            size = max(1, -(-len(rest) // most))
+        elif rest and not flying:  # twice as many as before, as these gave no time
+            few = min(first_jobs(len(rest)) << self._pilots, len(rest), most)
+            rest = rest[:: -(-len(rest) // few)]
+            pilot = set(rest)
+        groups = [[i] for i in alone]
+        for tried in (1, 0):
+            some = [i for i in rest if self._tried[i] == tried]
+            jobs = -(-len(some) // size)
+            groups += [some[k::jobs] for k in range(jobs)]
         pieces = [groups[k : k + most] for k in range(0, len(groups), most)]
         parallel = max(1, engine.parallel // len(pieces)) if engine.parallel else 0
         for piece in pieces:
@@ -371,6 +397,8 @@ class _Drive:
                 return piece is not pieces[0]
             self._add(array, piece)
             self._queue = {**self._queue, name: dict.fromkeys(range(len(piece)), "PENDING")}
+        if pilot:
+            self._pilot, self._pilots = pilot, self._pilots + 1
         logger.info("%s submitted in %s", counted(sum(map(len, groups)), "task"), counted(len(groups), "job"))
         return True
 

@@ -125,13 +125,13 @@ class LocalEngine:
 
     def run(self, tasks: TaskFile, missing: Sequence[int], progress: Tick) -> dict[int, str]:
         errors = {}
-        for place, error in answers(partial(_attempt, tasks.work), tasks.some, missing, self.jobs, self.retries):
+        for place, error in answers(partial(attempt, tasks.work), tasks.some, missing, self.jobs, self.retries):
             if error is not None:
                 errors[place] = str(error)
             progress(1)
         return errors
 
 
-def _attempt(work: Work, task: Task) -> str | None:
+def attempt(work: Work, task: Task) -> str | None:
     """Run a task, unless a process that was killed has done so already."""
     return None if task.file.exists() else run_task(task, work)

@@ -9,13 +9,19 @@ from __future__ import annotations
 import ast
 import copy
 import hashlib
+import json
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import cache_from_source
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from thesis_cli.base.files import write_atomic
 
 PACKAGE = Path(__file__).resolve().parents[1]
 REPORTING = (
@@ -40,9 +46,36 @@ def fingerprint(path: Path, function: str = "run") -> str:
     import; statements that bind no name count with their module. These do not count: where a
     statement stands; comments, layout, docstrings and help texts; functions that are marked as
     presentation; modules whose name ends in `figure` or `figures`.
+
+    Digests are kept in a file beside the byte code of this package, as long as the content of the
+    package is the same: to parse all that counts takes seconds.
     """
-    edges = {edge for edge, _ in _reached(path, function)}
-    return hashlib.sha256("".join(sorted(edges)).encode()).hexdigest()[:16]
+    file = Path(cache_from_source(str(PACKAGE / "__init__.py"))).with_name("fingerprints.json")
+    package, key = _content(PACKAGE.rglob("*.py")), f"{path}:{function} {_content([path])}"
+    known = _known(file, package)
+    if key not in known:
+        edges = {edge for edge, _ in _reached(path, function)}
+        known[key] = hashlib.sha256("".join(sorted(edges)).encode()).hexdigest()[:16]
+        with suppress(OSError):  # nobody may write beside the code: it is parsed again
+            write_atomic({file: json.dumps({"package": package, "known": known})})
+    return known[key]
+
+
+def _content(files: Iterable[Path]) -> str:
+    """Digest of files by name and content, and of the version of Python, which parses them."""
+    found = hashlib.sha256(sys.version.encode())
+    for file in sorted(files):
+        found.update(f"{file}\0".encode() + file.read_bytes())
+    return found.hexdigest()
+
+
+def _known(file: Path, package: str) -> dict[str, str]:
+    """Digests that a file keeps of a package with this content."""
+    try:
+        kept = json.loads(file.read_bytes())
+        return dict(kept["known"]) if kept["package"] == package else {}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
 
 
 def files(path: Path, function: str = "run") -> set[Path]:
@@ -98,26 +131,24 @@ class Module:
 def _reached(path: Path, function: str) -> Iterator[tuple[str, Statement]]:
     """Every statement that counts, once for each use, with a text that names user and use by their digests."""
     queue = [("", "", Name(path, function))]
-    modules: set[Path] = set()
+    modules: dict[Path, Module] = {}
     done: set[Statement] = set()
     while queue:
         user, text, target = queue.pop()
-        module = _module(target.file)
+        effects = []
+        if target.file not in modules:
+            modules[target.file] = _parsed(target.file, target.file.read_text(encoding="utf-8"))
+            effects = modules[target.file].effects
+        module = modules[target.file]
         found = [(user, text, statement) for statement in module.statements(target.name)]
         if target.name in module.imports:
             queue.append((user, text, module.imports[target.name]))
-        if target.file not in modules:
-            modules.add(target.file)
-            found += [("", "", statement) for statement in module.effects]
+        found += [("", "", statement) for statement in effects]
         for by, how, statement in found:
             yield f"{by} {how} {statement.digest}\n", statement
             if statement not in done:
                 done.add(statement)
                 queue += ((statement.digest, own, name) for own, name in statement.uses)
-
-
-def _module(file: Path) -> Module:
-    return _parsed(file, file.read_text(encoding="utf-8"))
 
 
 @cache

@@ -264,7 +264,8 @@ class Solver:
         if is_draw(node):
             return not self.is_discrete(node)
         if node.name in ("+", "-"):  # of independent parts, if one has no variable
-            return any(not part.free and not isinstance(part, Number) and self.is_nonzero(part) for part in node.arguments)
+            random = [part for part in node.arguments if not part.free and not isinstance(part, Number)]
+            return any(self.is_nonzero(part) for part in random)
         same = node.name in ("*", "/", "negative", "abs", "sqrt", "tanh")
         return node.name == "exp" or (same and all(self.is_nonzero(part) for part in node.arguments))
 

@@ -23,7 +23,7 @@ from thesis_cli.semantics.composition import compose
 from thesis_cli.semantics.conditioning import monotone
 from thesis_cli.semantics.conditions import parts_of
 from thesis_cli.semantics.denotation import MOST as MOST_SIZE
-from thesis_cli.semantics.denotation import Settings, Table
+from thesis_cli.semantics.denotation import JointTable, Settings
 from thesis_cli.semantics.linear import ROUNDING, kernel_error
 from thesis_cli.semantics.queries import Query, quantile
 from thesis_cli.semantics.sampling import Sample, Sampler
@@ -34,8 +34,8 @@ FEWEST, MOST = 2**10, 2**21
 REPLICATES, SMALLER = 8, 16
 """Number of smaller nets, and how many times smaller they are."""
 NEARBY, STEPS, PRECISION = 0.01, 6, 1e-5
-"""Largest difference of the shares that a slope of quantiles is taken from, most steps of the secant method, and the step
-that is the last, in units of the distance of the two quantiles.
+"""Largest difference of the shares that a slope of quantiles is taken from, most steps of the secant method, and the
+step that is the last, in units of the distance of the two quantiles.
 """
 MEDIAN_OF = 200
 """Number of points that the median distance is taken among."""
@@ -128,7 +128,7 @@ def _up_to(level: float) -> Callable[[Sample], float]:
     return share
 
 
-def evaluate(expression: Expression, settings: Settings, seed: int = 0, table: Table | None = None) -> Evaluated:
+def evaluate(expression: Expression, settings: Settings, seed: int = 0, table: JointTable | None = None) -> Evaluated:
     """Evaluate an expression as weighted points. Raises InputError if an operation has no value, a parameter is not
     allowed, or a condition never holds; the error names line and column.
 
@@ -164,7 +164,7 @@ def _few(values: Expansion, size: int) -> Expansion:
     return values if len(values) <= size else GaussCells.of(values, size // 2).expansion
 
 
-def _present(expression: Expression, table: Table) -> tuple[Table, float]:
+def _present(expression: Expression, table: JointTable) -> tuple[JointTable, float]:
     """The rows that have a value of each column in use, and the share of their weight."""
     used = sorted(expression.free)
     there = np.ones(len(table.weights), bool)
@@ -178,11 +178,11 @@ def _present(expression: Expression, table: Table) -> tuple[Table, float]:
         raise InputError(f"the weights of the rows with values sum to {total:g}", "the sum must be above 0")
     share = float(np.abs(weights).sum() / np.abs(table.weights).sum())
     columns = {name: table.columns[name][there] for name in used}
-    return Table(columns, weights if there.all() else weights / total), share
+    return JointTable(columns, weights if there.all() else weights / total), share
 
 
 def _bounds(
-    expression: Expression, values: Expansion, settings: Settings, table: Table | None
+    expression: Expression, values: Expansion, settings: Settings, table: JointTable | None
 ) -> tuple[Limit, float]:
     """Bounds on the W1 and RKHS distances of values from the exact distribution."""
     nodes = [expression]

@@ -109,9 +109,7 @@ def tokens(text: str, source: str = "") -> list[Token]:
     return found
 
 
-def parse(
-    text: str, free: Iterable[str] = (), categories: Mapping[str, Sequence[str]] | None = None
-) -> Expression:
+def parse(text: str, free: Iterable[str] = (), categories: Mapping[str, Sequence[str]] | None = None) -> Expression:
     """The syntax tree of an expression. Raises InputError if the text is no expression, mentions an
     unknown name, or calls with a wrong number of arguments; the error names line and column.
 

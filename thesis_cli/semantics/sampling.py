@@ -18,7 +18,7 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.embeddings.expansion import Expansion
 from thesis_cli.semantics.conditions import Solver, distinct, fewer_names, is_draw
-from thesis_cli.semantics.denotation import Table
+from thesis_cli.semantics.denotation import JointTable
 from thesis_cli.semantics.nets import Net
 from thesis_cli.semantics.plans import Plan
 from thesis_cli.semantics.runs import MOST_TAILS, Law, Run, Tilt, enumerated
@@ -33,8 +33,8 @@ STEP = 0.1
 LEAST_POWER = 1e-6
 """Least power of the weights that a pilot run learns from."""
 PARTS, OUTSIDE, WIDER = 48, 0.005, 4.0 ** np.arange(-2, 6)
-"""Parts of a map in the core of the weight, share of the weight on either side of the core, and ends of the parts beyond
-it, in units of its length.
+"""Parts of a map in the core of the weight, share of the weight on either side of the core, and ends of the parts
+beyond it, in units of its length.
 """
 NESTED = 16
 """Factor by which there are fewer points if a part is computed for each of them."""
@@ -68,7 +68,7 @@ class Sampler:
     table : rows of joint values; None if there is no free variable.
     """
 
-    def __init__(self, expression: Expression, table: Table | None = None) -> None:
+    def __init__(self, expression: Expression, table: JointTable | None = None) -> None:
         root = fewer_names(distinct(expression, {}, [0]))
         self._plan = Plan.of(root, Solver.of(root))
         self._table = table
@@ -98,7 +98,7 @@ class Sampler:
         return found
 
     def _run(
-        self, plan: Plan, laws: Mapping[int, Law], count: int, rng: np.random.Generator, table: Table | None = None
+        self, plan: Plan, laws: Mapping[int, Law], count: int, rng: np.random.Generator, table: JointTable | None = None
     ) -> tuple[Run, Floats]:
         """A run of a plan, and the weights of the table's rows at its points, 1 without a table."""
         counts = enumerated(plan, laws, count)

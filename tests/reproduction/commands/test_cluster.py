@@ -120,7 +120,8 @@ def file(tmp_path):
         (["--detach"], "--detach does not go with --engine local"),
         (["--detach", "--engine", "none"], "--detach does not go with --engine none"),
         (["--time", "0"], "--time is 0;"),
-        (["--engine", "pbs"], "--engine is pbs; it must be one of local, slurm, none"),
+        (["--scheduler", "tcp://x:1"], "--scheduler does not go with --engine local"),
+        (["--engine", "pbs"], "--engine is pbs; it must be one of local, slurm, dask, none"),
     ],
 )
 @pytest.mark.parametrize("command", [["sweep", "s.toml"], ["reproduce", "fig-2-1"]])

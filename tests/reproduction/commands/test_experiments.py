@@ -1,10 +1,13 @@
 import json
+import subprocess
 
 import pytest
 
 from tests.conftest import ROOT
 from tests.reproduction.test_runner import SOURCE
+from thesis_cli.base.provenance import git_state
 from thesis_cli.reproduction import registry
+from thesis_cli.reproduction.claims import NOT_RUN, judge, write_csv
 from thesis_cli.reproduction.registry import Checkout
 
 
@@ -162,17 +165,13 @@ def test_outside_a_checkout(cli, monkeypatch, tmp_path):
         assert "checkout" in result.err
 
 
-def test_committed_claims_are_those_of_the_committed_results(cli, tmp_path):
+def test_committed_claims_are_those_of_the_committed_results(tmp_path):
     """And every one holds, or has its finding."""
-    for part in ("experiments", "thesis_cli"):
-        (tmp_path / part).symlink_to(ROOT / part)
-    (tmp_path / "results").mkdir()
-    for path in Checkout(ROOT).files():
-        (tmp_path / "results" / f"{path}.csv").write_bytes((ROOT / "results" / f"{path}.csv").read_bytes())
-    registry.load.cache_clear()
-    assert cli("claims").status == 0
-    assert (tmp_path / "results/claims.csv").read_text() == (ROOT / "results/claims.csv").read_text()
-    assert "not run" not in (tmp_path / "results/claims.csv").read_text()
+    results = ROOT / "results"
+    verdicts = [v for path in Checkout(ROOT).files().values() for v in judge(registry.load(path), results)]
+    write_csv(verdicts, tmp_path / "claims.csv")
+    assert (tmp_path / "claims.csv").read_text() == (results / "claims.csv").read_text()
+    assert not [v.id for v in verdicts if v.verdict == NOT_RUN or v.unexplained]
 
 
 @pytest.mark.parametrize("name", Checkout(ROOT).files())
@@ -211,3 +210,31 @@ def test_all_figures_that_have_a_result(cli, toy):
     cli("reproduce", "--jobs", 1)
     result = cli("plot", "--preset", "quick")
     assert (result.status, result.out.split()[::2]) == (0, ["results/quick/toy.pdf", "results/quick/toy.png"])
+
+
+def test_results_to_commit_come_from_code_that_others_can_check_out(cli, toy):
+    def git(*arguments):
+        subprocess.run(["git", "-c", "user.name=n", "-c", "user.email=e@x", *arguments], cwd=toy, check=True)
+
+    source = toy / "experiments" / "toy.py"
+    source.write_text(SOURCE.replace('"count": 8, "pause": 0.1', '"count": 2, "pause": 0'))
+    git("init", "-q", "-b", "main")
+    git("add", ".")
+    git("commit", "-q", "-m", "toy")
+    command = ["reproduce", "--preset", "paper", "--jobs", 1]
+    source.write_text(source.read_text() + "\n")
+    git_state.cache_clear()
+    registry.load.cache_clear()
+    dirty = cli(*command)
+    assert (dirty.status, dirty.out) == (2, "")
+    assert "files are not committed; --any-code computes all the same" in dirty.err
+    git("commit", "-q", "-a", "-m", "toy")
+    git_state.cache_clear()
+    git("remote", "add", "origin", str(toy / "elsewhere"))
+    assert "no branch of a remote has" in cli(*command).err
+    git("update-ref", "refs/remotes/origin/main", "HEAD")
+    assert cli(*command).status == 0
+    git("update-ref", "-d", "refs/remotes/origin/main")
+    assert cli(*command).status == 0  # nothing is left to compute
+    assert cli("reproduce", "--preset", "quick", "--jobs", 1).status == 0
+    assert cli(*command, "--seed", 1, "--any-code").status == 0

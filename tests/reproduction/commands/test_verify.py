@@ -1,4 +1,5 @@
 import json
+import platform
 
 import pytest
 
@@ -66,3 +67,20 @@ def test_without_results_or_with_those_of_another_version(cli, toy, stands):
     assert "of another version or other settings" in cli("verify", "--preset", "quick").err
     (stands / "toy.json").write_text("{}")
     assert "lacks fields of a record" in cli("verify", "--preset", "quick").err
+
+
+def test_the_manifest_names_origin_and_digest_of_tables_and_figures(cli, stands):
+    assert cli("report", "--preset", "quick").status == 0
+    known = json.loads((stands / "MANIFEST.json").read_text())
+    assert list(known["files"]) == ["toy.csv", "toy.png", "toy.pdf"]
+    table = known["files"]["toy.csv"]
+    assert table["command"] == "thesis-cli reproduce toy --preset quick --seed 0"
+    assert known["environments"][table["environment"]]["python"] == platform.python_version()
+    assert cli("verify", "--preset", "quick", "--count", 0).status == 0
+    (stands / "toy.png").write_bytes(b"")
+    (stands / "toy.pdf").unlink()
+    result = cli("verify", "--preset", "quick", "--count", 0)
+    assert result.status == 1
+    assert "error: toy.png: it is not the file that MANIFEST.json describes" in result.err
+    assert "error: toy.pdf: it is missing" in result.err
+    assert "1 of 1 are what their records describe" in result.out

@@ -150,6 +150,17 @@ def test_an_audit_shows_what_is_claimed_and_what_is_proven(axes):
     assert points(found)[2] == [[1.5, 0.0], [0.5, 1.0]]
 
 
+@pytest.mark.parametrize(("record", "level"), [({"command": "dp-test", "settings": {"level": 0.2}}, 0.2), ({}, 0.05)])
+def test_p_values_are_drawn_beside_the_level_and_unresolved_ones_are_arrows(axes, record, level):
+    rows = "noisy mean,0.125,99\npermutation,0.01,99\n"
+    (found,) = axes("test,p_value,draws\n" + rows, record)
+    assert points(found) == [[[0.125, 0.0]], [[0.01, 1.0]]]
+    assert [line.get_marker() for line in found.lines if line.get_marker() not in ("None", "")] == ["o", "<"]
+    assert list(found.lines[-1].get_xdata()) == [level, level]
+    verdict = "the populations differ" if level > 0.125 else "no difference found"
+    assert found.get_title() == f"{verdict}, by noisy mean"
+
+
 @pytest.mark.parametrize(
     ("command", "text", "problem"),
     [
@@ -162,7 +173,7 @@ def test_an_audit_shows_what_is_claimed_and_what_is_proven(axes):
         ("explain", "task,attribute,probability\nt,MAP,1\n", "has other attributes"),
         ("dp-query", "query,value\n" + "".join(f"q{k},1\n" for k in range(21)), "has 21 queries"),
         ("dp-release", "a\n1\n", "run.json: "),
-        ("dp-test", "a,b\n1,2\n", "no figure suits a table of dp-test; give --x and --y"),
+        ("run-program", "a,b\n1,2\n", "no figure suits a table of run-program; give --x and --y"),
     ],
 )
 def test_tables_that_do_not_fit_are_refused_in_one_line(axes, command, text, problem):

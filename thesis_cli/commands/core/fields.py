@@ -54,7 +54,7 @@ class About:
     not_swept : why no sweep may set the field; empty if sweeps may.
     positional : whether it is an argument of the command line, not an option.
     recorded : whether settings and records hold it.
-    alias : former name, which shell, Python and sweeps still take; no help shows it.
+    alias : another name, which shell, Python and sweeps still take; no help shows it.
     """
 
     help: str
@@ -262,7 +262,7 @@ def _fields(request: Any) -> dict[str, OptionField]:
 
 
 def aliases_of(fields: Mapping[str, OptionField]) -> dict[str, str]:
-    """Names of fields by their former names."""
+    """Names of fields by their other names."""
     return {field.about.alias: name for name, field in fields.items() if field.about.alias}
 
 

@@ -62,10 +62,14 @@ class JobSettings:
 class EngineRequest(Request):
     """Options of commands that run tasks."""
 
-    engine: Literal["local", "slurm", "none"] = option(
-        "local", "Where tasks run: processes here, jobs of Slurm, or nowhere (only the task file is written)."
+    engine: Literal["local", "slurm", "dask", "none"] = option(
+        "local",
+        "Where tasks run: processes here, jobs of Slurm, workers of dask, or nowhere (only the task file is written).",
     )
     jobs: int | None = jobs_option()
+    scheduler: str = option(
+        "", "Address of a dask scheduler, such as tcp://HOST:8786.", default_text="workers on this machine"
+    )
     partition: str | None = option(None, "Partition of the jobs.", default_text="the site's")
     time: int | None = option(None, "Time limit of a job, in minutes.", least=1, default_text=f"{JobSettings.time}")
     mem: str | None = option(None, "Memory of a job, as Slurm writes it.", metavar="SIZE", default_text=JobSettings.mem)
@@ -102,6 +106,8 @@ class EngineRequest(Request):
         if self.mem is not None and not re.fullmatch(r"[1-9]\d*[KMGT]?B?", self.mem, re.IGNORECASE):
             raise InputError(f"--mem is {self.mem}", "it must be a size such as 4G")
         _checked_options(_pairs(self.sbatch or ()))
+        if self.scheduler and self.engine != "dask":
+            raise InputError(f"--scheduler does not go with --engine {self.engine}", "it is for --engine dask")
         if self.detach and self.engine != "slurm":
             raise InputError(f"--detach does not go with --engine {self.engine}", "it is for --engine slurm")
 
@@ -152,7 +158,7 @@ def engine(request: EngineRequest, job_settings: JobSettings) -> Engine:
 
     Raises
     ------
-    InputError : there is no Slurm here.
+    InputError : there is no Slurm, or no dask, here.
     """
     from thesis_cli.reproduction.engines import LocalEngine, NoEngine
 
@@ -160,6 +166,10 @@ def engine(request: EngineRequest, job_settings: JobSettings) -> Engine:
         return LocalEngine(jobs_or_all(request.jobs), job_settings.retries)
     if request.engine == "none":
         return NoEngine()
+    if request.engine == "dask":
+        from thesis_cli.reproduction.dask_engine import DaskEngine
+
+        return DaskEngine(request.scheduler, jobs_or_all(request.jobs))
     from thesis_cli.reproduction.arrays import ArrayEngine
     from thesis_cli.reproduction.slurm import Slurm
 

@@ -10,7 +10,9 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Progress
+from thesis_cli.base.provenance import git_state, is_public
 from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.fields import argument, option
 from thesis_cli.commands.core.request import Request
@@ -41,7 +43,7 @@ def _preset(default: str = "paper") -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class ReproduceRequest(EngineRequest):
-    """Run experiments, compare their tables with those that stand, draw figures and check claims.
+    """Run experiments, compare their tables with the committed ones, draw figures and check claims.
 
     Tasks that are done already are not run again. The exit status is 1 if a committed table
     differs, a task fails, or a statement does not hold and docs/errata.md does not explain it.
@@ -51,8 +53,11 @@ class ReproduceRequest(EngineRequest):
 
     ids: tuple[str, ...] | None = _ids()
     preset: str = _preset("quick")
-    replace: bool = option(False, "Put recomputed tables in the place of those that stand, even if they differ.")
+    replace: bool = option(False, "Replace committed tables by recomputed ones, even if they differ.")
     refresh: bool = option(False, "Run tasks again whose results come from older code.")
+    any_code: bool = option(
+        False, "Compute results of preset paper with code that is not committed, or that no remote branch has."
+    )
     seed: int = option(0, "Seed of all random numbers.", least=0)
 
 
@@ -161,6 +166,8 @@ def reproduce(request: ReproduceRequest, progress: Progress) -> ReproduceResult:
     failed = waiting = 0
     tables: list[Published] = []
     chosen = checkout.select(list(request.ids or ()))
+    if request.preset == "paper" and not request.any_code:
+        _check_code(checkout, request, chosen)
     if request.engine == "slurm" and not request.detach and len(chosen) > 1:
         # Submit all before waiting for the first.
         submitter = cluster.engine(replace(request, detach=True), job_settings)
@@ -186,6 +193,27 @@ def reproduce(request: ReproduceRequest, progress: Progress) -> ReproduceResult:
         failed=failed,
         tables=tables,
     )
+
+
+def _check_code(checkout: Checkout, request: ReproduceRequest, chosen: Mapping[str, Path]) -> None:
+    """Refuse to compute what is to be committed with code that nobody else could check out.
+
+    Raises
+    ------
+    InputError : a task must run, and files of the checkout are not committed, or no branch of its
+        remotes has the commit.
+    """
+    from thesis_cli.reproduction.runner import plan
+
+    planned = (plan(path, request.preset, checkout, request.seed) for path in chosen.values())
+    if not request.refresh and all(len(tasks.indices(tasks.finished())) == len(tasks) for tasks in planned):
+        return
+    root = checkout.root
+    remedy = "--any-code computes all the same"
+    if git_state(root)["git_dirty"]:
+        raise InputError("the record would name a commit that is not the code: files are not committed", remedy)
+    if not is_public(root):
+        raise InputError("the record would name a commit that no branch of a remote has", f"push it; {remedy}")
 
 
 def claims(request: ClaimsRequest, progress: Progress) -> ClaimsResult:

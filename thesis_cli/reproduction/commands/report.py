@@ -32,7 +32,8 @@ COMPARISON = Path("results/runs/comparison.html")
 class ReportRequest(Request):
     """Write one page of HTML with every figure, its caption, and the verdicts on all claims.
 
-    The page is made from the files in results/ alone, and needs no other file and no network. With
+    The page is made from the files in results/ alone, and needs no other file and no network.
+    MANIFEST.json beside it names the origin and the digest of each table and figure. With
     --compare, the exit status is 1 if a table differs.
     """
 
@@ -94,17 +95,18 @@ class ResultsReport(ReportResult):
     figures : number of figures.
     counts : number of claims by verdict.
     change : difference between the page that stands and the results; empty if there is none.
+    origins : the manifest that does not describe the results; empty if it does.
     """
 
     figures: int
     counts: Mapping[str, int]
     change: str
+    origins: str
 
     def failures(self, full: bool = False) -> Sequence[str]:
-        page = short(self.page)
-        return [f"{page} is not what the results give: {self.change}; thesis-cli report writes it again"] * bool(
-            self.change
-        )
+        wrong = [f"{short(self.page)} is not what the results give: {self.change}"] * bool(self.change)
+        wrong += [f"{self.origins} does not describe the results"] * bool(self.origins)
+        return [f"{each}; thesis-cli report writes it again" for each in wrong]
 
     def facts(self) -> Mapping[str, Any]:
         return {**super().facts(), "verdicts": self.counts}
@@ -191,6 +193,8 @@ def report(request: ReportRequest, progress: Progress) -> ReportResult:
 
 
 def _results(request: ReportRequest) -> ResultsReport:
+    from thesis_cli.reproduction.manifest import NAME as MANIFEST
+    from thesis_cli.reproduction.manifest import manifest
     from thesis_cli.reproduction.registry import find_checkout
     from thesis_cli.reproduction.report.contents import gather
     from thesis_cli.reproduction.report.page import page, page_change
@@ -203,9 +207,14 @@ def _results(request: ReportRequest) -> ResultsReport:
         raise InputError(f"{short(folder)} has no claims.csv", f"run thesis-cli reproduce --preset {request.preset}")
     contents = gather(checkout, request.preset)
     text = page(contents, checkout.root, out, folder)
-    change = ""
+    change = origins = ""
+    described = folder / MANIFEST
     if request.verify:
         change = page_change(out.read_bytes().decode(errors="replace"), text) if out.is_file() else "it is missing"
+        if not described.is_file() or described.read_text(encoding="utf-8") != manifest(checkout, request.preset):
+            origins = short(described)
+    elif out.parent.resolve() == folder:
+        write_atomic({described: manifest(checkout, request.preset)})
     return ResultsReport(
         request=request,
         page=out,
@@ -214,6 +223,7 @@ def _results(request: ReportRequest) -> ResultsReport:
         figures=sum(result.figure is not None for result in contents.results),
         counts=contents.counts(),
         change=change,
+        origins=origins,
     )
 
 

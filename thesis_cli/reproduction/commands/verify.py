@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyRequest(Request):
-    """Compute random tasks of the committed results again, and compare them with the rows that stand.
+    """Compute random tasks of the committed results again, and compare them with the committed rows.
 
-    First every table is held against the digest in its record. The exit status is 1 if a table was
-    changed, or if rows differ by more than the tolerances of their experiment.
+    First every table is held against the digest in its record, and every table and figure against
+    MANIFEST.json. The exit status is 1 if one was changed, or if rows differ by more than the
+    tolerances of their experiment.
     """
 
     usual = ("count", "seconds", "preset", "seed")
@@ -80,7 +81,8 @@ class VerifyResult(Summary):
     Attributes
     ----------
     tables : number of tables that were held against their digests.
-    changed : why a table is not what its record describes, by experiment.
+    changed : why a table is not what its record describes, by experiment; and why a file is not that
+        of the manifest, by its name.
     checks : the tasks that were computed again.
     seed : of the choice of tasks.
     """
@@ -110,7 +112,8 @@ class VerifyResult(Summary):
         same = sum(check.verdict in ("identical", "equal") for check in self.checks)
         loose = sum(check.verdict == UNREPEATABLE for check in self.checks)
         experiments = len({check.experiment for check in self.checks})
-        total = [("tables", f"{self.tables - len(self.changed)} of {self.tables} are what their records describe")]
+        right = self.tables - sum("." not in name for name in self.changed)
+        total = [("tables", f"{right} of {self.tables} are what their records describe")]
         of = f"{counted(len(self.checks), 'task')} of {counted(experiments, 'experiment')}"
         apart = f"; no second run repeats the rows of {loose}" * bool(loose)
         total += [("tasks", f"{same} of {of} gave their rows again{apart} (seed {self.seed})")] * bool(self.checks)
@@ -120,11 +123,12 @@ class VerifyResult(Summary):
 def verify(request: VerifyRequest, progress: Progress) -> VerifyResult:
     """Check the digests, draw tasks, compute them, and find their rows."""
     from thesis_cli.commands.core.common import seed_or_fresh
+    from thesis_cli.reproduction import manifest
     from thesis_cli.reproduction.registry import find_checkout, load
 
     checkout = find_checkout()
     folder = checkout.results(request.preset)
-    changed: dict[str, str] = {}
+    changed = {} if request.ids or not (folder / manifest.NAME).is_file() else manifest.changed(folder)
     tasks: list[tuple[Experiment, Path, int]] = []
     tables = 0
     for name, path in checkout.select(list(request.ids or ())).items():

@@ -32,6 +32,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "kernel-eval": ("tables", "values"),
     "dp-ledger": ("tables", "ledger"),
     "dp-audit": ("tables", "audited"),
+    "dp-test": ("tables", "tested"),
     "synthesize": ("programs", "solved"),
     "explain": ("programs", "explained"),
 }
@@ -44,6 +45,7 @@ BY_COLUMNS: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset({"variable", "state"}), "map"),
     (frozenset({"query", "group", "statistic", "value"}), "dp-query"),
     (frozenset({"query", "value"}), "kernel-eval"),
+    (frozenset({"test", "p_value", "draws"}), "dp-test"),
     (frozenset({"task", "program", "seconds"}), "synthesize"),
     (frozenset({"task", "attribute", "probability"}), "explain"),
 )

@@ -1,4 +1,4 @@
-"""Figures of private releases, of measurements, of answers to queries, of ledgers and of audits."""
+"""Figures of private releases, measurements, answers to queries, two-sample tests, ledgers and audits."""
 
 from __future__ import annotations
 
@@ -90,6 +90,16 @@ def values(run: Run) -> Figure:
     if len(rows) > MOST:
         raise InputError(f"has {len(rows):,} queries, and up to {MOST} are drawn", source=run.path)
     return answers_figure(rows)
+
+
+def tested(run: Run) -> Figure:
+    """The p-value of each two-sample test; the level is the default where no record says it."""
+    from thesis_cli.commands.dp_test import PopulationTestRequest
+    from thesis_cli.commands.figures.two_sample import p_values_figure
+
+    recorded = run.settings.get("level")
+    level = recorded if isinstance(recorded, float) else PopulationTestRequest.level
+    return p_values_figure(run.texts("test"), run.numbers("p_value"), run.numbers("draws"), level)
 
 
 def ledger(run: Run) -> Figure:

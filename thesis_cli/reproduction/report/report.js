@@ -85,6 +85,7 @@
   const { version } = document.querySelector("footer").dataset;
   document.querySelectorAll("a.cite").forEach((link) => {
     link.textContent = "copy citation";
+    link.setAttribute("aria-label", link.getAttribute("aria-label").replace("link to", "copy citation of"));
     link.addEventListener("click", () => {
       const [judged, statement, source, , measured, error] = [...link.closest("tr").cells].map((cell) => cell.innerText.trim());
       const id = link.hash.slice(1).replace("claim-", "");

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import stats
@@ -19,7 +20,10 @@ from thesis_cli.embeddings.expansion import Expansion
 from thesis_cli.studies.semantics.laws import inverse, product_of_uniforms, sum_of_uniforms
 from thesis_cli.studies.semantics.rates import Quantile
 
-Sampler = Callable[[np.random.Generator, int], "Floats | tuple[Floats, Floats]"]
+if TYPE_CHECKING:
+    from scipy.stats.distributions import rv_frozen
+
+Simulator = Callable[[np.random.Generator, int], "Floats | tuple[Floats, Floats]"]
 
 SHARES = (0.05, 0.5, 0.95)
 """Shares of the quantiles that are asked, beside mean and standard deviation."""
@@ -44,7 +48,7 @@ class Case:
     quantile: Quantile = field(repr=False)
     mean: float
     sd: float
-    sample: Sampler = field(repr=False)
+    sample: Simulator = field(repr=False)
     smooth: bool = False
 
     @cached_property
@@ -78,17 +82,16 @@ def answers(values: Expansion) -> Floats:
     return np.array([mean, math.sqrt(w @ (x - mean) ** 2), *x[order[np.minimum(at, len(x) - 1)]]])
 
 
-def _case(text: str, law: object, sample: Sampler, smooth: bool = False) -> Case:
+def _case(text: str, law: rv_frozen[Any, Any], sample: Simulator, smooth: bool = False) -> Case:
     """A case whose law is one of `scipy.stats`."""
-    frozen: stats.distributions.rv_frozen = law
-    return Case(text, frozen.ppf, float(frozen.mean()), float(frozen.std()), sample, smooth)
+    return Case(text, law.ppf, float(law.mean()), float(law.std()), sample, smooth)
 
 
 def _density(x: Floats, deviation: float) -> Floats:
     return np.asarray(np.exp(-0.5 * (x / deviation) ** 2))
 
 
-def _observed(deviation: float, *values: float) -> Sampler:
+def _observed(deviation: float, *values: float) -> Simulator:
     """A standard normal variable, weighted by the density of observations of it."""
 
     def sample(rng: np.random.Generator, count: int) -> tuple[Floats, Floats]:
@@ -99,7 +102,7 @@ def _observed(deviation: float, *values: float) -> Sampler:
 
 
 def _walk(rng: np.random.Generator, n: int) -> Floats:
-    return rng.normal(rng.normal(rng.normal(0, 1, n), 1), 1)
+    return np.asarray(rng.normal(rng.normal(rng.normal(0, 1, n), 1), 1))
 
 
 def _share(rng: np.random.Generator, n: int) -> Floats:
@@ -108,7 +111,7 @@ def _share(rng: np.random.Generator, n: int) -> Floats:
 
 
 def _coins(rng: np.random.Generator, n: int) -> Floats:
-    return rng.binomial(1, rng.beta(2, 3, n), (3, n)).sum(0).astype(np.float64)
+    return np.asarray(rng.binomial(1, rng.beta(2, 3, n), (3, n)).sum(0), np.float64)
 
 
 def _mixture(rng: np.random.Generator, n: int) -> Floats:
@@ -130,7 +133,7 @@ def _coin(rng: np.random.Generator, n: int) -> tuple[Floats, Floats]:
     return p, p
 
 
-def _above(least: float) -> Sampler:
+def _above(least: float) -> Simulator:
     def sample(rng: np.random.Generator, n: int) -> tuple[Floats, Floats]:
         x = rng.normal(0, 1, n)
         return x, (x > least).astype(np.float64)
@@ -157,7 +160,7 @@ def _long_sum(rng: np.random.Generator, n: int) -> Floats:
 
 def _ascents(rng: np.random.Generator, n: int) -> Floats:
     x = rng.random((9, n))
-    return (x[1:] > x[:-1]).sum(0).astype(np.float64)
+    return np.asarray((x[1:] > x[:-1]).sum(0), np.float64)
 
 
 def _shifts(rng: np.random.Generator, n: int) -> tuple[Floats, Floats]:
@@ -208,7 +211,7 @@ CASES = {
         math.sqrt(0.3 * 5 + 0.7 * 4.25 - 0.64), _mixture),
     "ascents": _case(
         f"let {', '.join(f'{name} = uniform(0, 1)' for name in _NAMES)} in {_ASCENTS}",
-        stats.rv_discrete(values=(range(9), np.array(_EULERIAN) / math.factorial(9))), _ascents),
+        stats.rv_discrete(values=(range(9), np.array(_EULERIAN) / math.factorial(9)))(), _ascents),
     "shifts": _case(
         f"let m = normal(0, 1), {', '.join(f'{name} = normal(0, 1)' for name in _NAMES[:8])} given "
         + ", ".join(f"normal(m + {name}, 0.1) == 1" for name in _NAMES[:8]) + " in m",
@@ -223,7 +226,8 @@ CASES = {
         stats.norm(1.2 / 1.0001, 0.01 / math.sqrt(1.0001)), _observed(0.01, 1.2), True),
     "observed sum": _case("let x = normal(0, 1), y = normal(0, 2) given x + y == 2 in x",
         stats.norm(0.4, math.sqrt(0.8)), _observed_sum, True),
-    "rate": _case("let r = gamma(2, 1), y = exponential(1 / r) given y == 1.5 in r", stats.gamma(3, scale=0.4), _rate, True),
+    "rate": _case("let r = gamma(2, 1), y = exponential(1 / r) given y == 1.5 in r", stats.gamma(3, scale=0.4), _rate,
+        True),
     "coin": _case("let p = uniform(0, 1) given bernoulli(p) == 1 in p", stats.beta(2, 1), _coin, True),
     "event": _case("let x = normal(0, 1) given x > 1 in x", stats.truncnorm(1, math.inf), _above(1.0)),
     "rare event": _case("let x = normal(0, 1) given x > 3 in x", stats.truncnorm(3, math.inf), _above(3.0)),

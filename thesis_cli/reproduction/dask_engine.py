@@ -1,0 +1,111 @@
+"""Run tasks on the workers of dask.distributed: processes of this machine, or a cluster's."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.extras import how_to_install, is_installed
+from thesis_cli.base.progress import Tick
+from thesis_cli.reproduction.engines import attempt
+from thesis_cli.reproduction.tasks import Task, TaskFile, Work
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+AHEAD = 8
+"""Tasks for each worker that the scheduler holds at once, so that its memory does not grow with their number."""
+PATIENCE = 30
+"""Seconds within which a scheduler must answer."""
+
+
+class DaskEngine:
+    """Runs tasks on workers that see the same folder, each with one thread.
+
+    The scheduler tries a task again whose worker is killed, as often as its setting
+    `distributed.scheduler.allowed-failures` says.
+
+    Parameters
+    ----------
+    scheduler : its address, such as tcp://HOST:8786; empty for workers of this machine.
+    jobs : number of the workers of this machine.
+
+    Raises
+    ------
+    InputError : dask.distributed is not installed.
+    """
+
+    def __init__(self, scheduler: str = "", jobs: int = 1) -> None:
+        if not is_installed("distributed"):
+            raise InputError("--engine dask needs dask.distributed", how_to_install("distributed"))
+        self.scheduler, self.jobs = scheduler, jobs
+
+    def run(self, tasks: TaskFile, missing: Sequence[int], progress: Tick) -> dict[int, str]:
+        """Try the tasks at some places; those that have not begun are withdrawn if this is interrupted.
+
+        Raises
+        ------
+        InputError : no scheduler answers, or a worker has several threads.
+        """
+        from distributed import KilledWorker, as_completed
+
+        errors: dict[int, str] = {}
+        with self._client() as client:
+            waiting = zip(missing, tasks.some(missing), strict=True)
+            places: dict[Future, int] = {}
+            finished = as_completed()
+
+            def submit() -> None:
+                for place, task in waiting:
+                    future = client.submit(_attempt, tasks.work, task, pure=False)
+                    places[future] = place
+                    finished.add(future)
+                    return
+
+            for _ in range(AHEAD * self._workers(client)):
+                submit()
+            for future in finished:
+                place = places.pop(future)
+                error = future.exception() or future.result()
+                if isinstance(error, KilledWorker):
+                    error = f"its worker was killed {error.allowed_failures + 1} times"
+                if error is not None:
+                    errors[place] = str(error)
+                progress(1)
+                submit()
+        return errors
+
+    @contextmanager
+    def _client(self) -> Iterator[Client]:
+        from distributed import Client, LocalCluster
+
+        if not self.scheduler:
+            here: dict[str, Any] = {"n_workers": self.jobs, "threads_per_worker": 1, "dashboard_address": None}
+            here["silence_logs"] = logging.ERROR
+            with LocalCluster(**here) as cluster, Client(cluster) as client:
+                yield client
+            return
+        try:
+            client = Client(self.scheduler, timeout=PATIENCE)
+        except (OSError, ValueError) as error:
+            raise InputError(f"no dask scheduler answers at {self.scheduler}", "start one: dask scheduler") from error
+        with client:
+            yield client
+
+    def _workers(self, client: Client) -> int:
+        """Number of workers; waits for the first."""
+        client.wait_for_workers(1, timeout=PATIENCE)
+        threads = client.nthreads().values()
+        if max(threads) > 1:
+            raise InputError("a dask worker has several threads", "start workers with --nthreads 1")
+        return len(threads)
+
+
+def _attempt(work: Work, task: Task) -> str | None:
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        return attempt(work, task)
