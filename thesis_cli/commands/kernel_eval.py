@@ -113,6 +113,9 @@ class KernelEvalResult(Result):
         if self.rows:
             share = f", {100 * found.share:.3g} % of the weight has a value" * (found.share < 1 - 1e-12)
             lines.append(("table", f"{self.rows:,} rows of {settings['table']}{share}"))
+        if any(math.isnan(value) for value in self.values):
+            grown = f"distances grow as p^-{found.tail_index:.2g} of the share p beyond"
+            lines.append(("tails", f"so heavy that moments may be infinite: {grown}"))
         if found.projected:
             moved = f"moves the embedding by {found.projected:.2g}"
             lines.append(("weights", f"some are negative; --points-out and quantiles replace them, which {moved}"))
@@ -129,7 +132,10 @@ class KernelEvalResult(Result):
         """Answers, bounds, kernel and reductions."""
         found = self.evaluated
         return {
-            "answers": {query.text: value for query, value in zip(self.queries, self.values, strict=True)},
+            "answers": {
+                query.text: None if math.isnan(value) else value
+                for query, value in zip(self.queries, self.values, strict=True)
+            },
             "standard_errors": {
                 query.text: error if math.isfinite(error) else None
                 for query, error in zip(self.queries, self.standard_errors, strict=True)
@@ -246,6 +252,8 @@ def _evaluated(
 @presentation
 def _shown(value: float, error: float) -> str:
     """An answer to a tenth of its standard error, and that; alone where that is unknown or 0."""
+    if math.isnan(value):
+        return "unknown"
     if not error > 0:
         return f"{value:.6g}"
     return f"{round(value, 1 - math.floor(math.log10(error))) + 0.0:<12.6g} +- {error:.1g}"

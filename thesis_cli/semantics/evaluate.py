@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from thesis_cli.semantics.conditions import parts_of
 from thesis_cli.semantics.denotation import MOST as MOST_SIZE
 from thesis_cli.semantics.denotation import JointTable, Settings
 from thesis_cli.semantics.linear import ROUNDING, kernel_error
-from thesis_cli.semantics.queries import Query, quantile
+from thesis_cli.semantics.queries import Query, quantile, tail_index
 from thesis_cli.semantics.sampling import Sample, Sampler
 from thesis_cli.semantics.syntax import LARGEST, Call, Expression, Let
 
@@ -37,6 +38,8 @@ NEARBY, STEPS, PRECISION = 0.01, 6, 1e-5
 """Largest difference of the shares that a slope of quantiles is taken from, most steps of the secant method, and the
 step that is the last, in units of the distance of the two quantiles.
 """
+ORDERS, HEAVY = {"mean": 1, "var": 2, "sd": 2}, 0.9
+"""Orders of moments, and the largest product with the index of the tails at which a moment is taken to be finite."""
 MEDIAN_OF = 200
 """Number of points that the median distance is taken among."""
 CELLS = 2**11
@@ -75,13 +78,21 @@ class Evaluated:
         """All values in increasing order, with their weights."""
         return self.sample.values
 
+    @cached_property
+    def tail_index(self) -> float:
+        """How heavy the tails are; 0 if the values are bounded."""
+        return tail_index(self.values) if self.sample.heavy else 0.0
+
     def answer(self, query: Query) -> tuple[float, float]:
-        """A statistic and its standard error, NaN if that is unknown.
+        """A statistic and its standard error, NaN if that is unknown. Moments are NaN too if they may be infinite.
 
         The error is the standard deviation over the smaller nets, scaled as that of independent points would be,
         which is more than that of evenly spread ones. Where a draw can be integrated out, so it is for quantiles
         and probabilities: for quantiles by steps of the secant method.
         """
+        if query.statistic in ORDERS and self.tail_index * ORDERS[query.statistic] > HEAVY:
+            if query.statistic != "mean" or math.isinf(self.error.largest):
+                return math.nan, math.nan
         value, below = query.of(self.values), self.sample.below
         if any(each.below is None for each in self.replicates):
             below = None
@@ -111,11 +122,10 @@ class Evaluated:
 
     def _spread(self, statistic: Callable[[Sample], float]) -> float:
         """Standard error of a statistic of samples."""
-        if not self.replicates:
+        if not self.replicates or self.sample.regressed:  # whose error is mostly a bias
             return math.nan
         found = [statistic(each) for each in self.replicates]
-        times = 1.0 if self.sample.regressed else self.sample.computed / self.replicates[0].computed
-        return float(np.std(found, ddof=1) / math.sqrt(times))
+        return float(np.std(found, ddof=1) / math.sqrt(self.sample.computed / self.replicates[0].computed))
 
 
 def _up_to(level: float) -> Callable[[Sample], float]:

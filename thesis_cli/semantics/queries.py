@@ -20,6 +20,8 @@ ROUNDING = 1e-14
 """A mean that is smaller, in units of the largest point, is 0."""
 SLACK = 1e-12
 """Share of the weight by which its sums may be off by rounding."""
+TAIL, DOUBLINGS = 32, 2.0 ** np.arange(4)
+"""Number of points beyond the least share that tells how heavy tails are, and the shares, in units of it."""
 STATISTICS = ("mean", "var", "sd", "median", "quantile", "prob")
 RELATIONS: dict[str, Callable[..., Bools]] = {
     "<": operator.lt,
@@ -81,6 +83,25 @@ def quantile(expansion: Expansion, share: float) -> float:
     sums = np.cumsum(weights)
     at = np.searchsorted(sums, (share - SLACK) * sums[-1])
     return float(points[min(at, len(points) - 1)])
+
+
+def tail_index(expansion: Expansion) -> float:
+    """About how fast the quantiles of distances from the median grow: as p^-k, where p is the share of the weight beyond.
+    A moment is infinite if its order is above 1 / k, as the mean of a Cauchy law, whose k is 1. Then, as where k only
+    falls to 0 so slowly as in a very wide log-normal law, the moment depends on values too rare to be among the points.
+
+    Parameters
+    ----------
+    expansion : points in increasing order with their weights, of which more than `TAIL` must lie beyond a share.
+    """
+    away = np.abs(expansion.points[:, 0] - quantile(expansion, 0.5))
+    order = np.argsort(away)[::-1]
+    away, beyond = away[order], np.cumsum(np.abs(expansion.weights[order]))
+    at = np.searchsorted(beyond, beyond[min(TAIL, len(away) - 1)] * DOUBLINGS)
+    if at[-1] >= len(away) or beyond[at[-1]] > beyond[-1] / 3 or not away[at[-1]] > 0:
+        return 0.0
+    slopes = np.log(away[at[:-1]] / away[at[1:]]) / np.log(beyond[at[1:]] / beyond[at[:-1]])
+    return float(slopes.mean()) if slopes.min() > slopes.mean() / 4 else 0.0
 
 
 def parse_queries(text: str) -> list[Query]:

@@ -31,6 +31,8 @@ PLAIN = 8
 """One of so many points is not mapped, so that no weight exceeds that of plain points so many times."""
 LEAST = 2.0**-53
 """Least number, and least distance from 1, that a map leads to."""
+SAME = 1e-9
+"""Least distance of a number from a value of a discrete draw that is no rounding."""
 INNER, MOST_INNER = 1024, 2**21
 """Most points of a conditioned part for each value of its free variables, and for all of them."""
 PREDICTED = 8192
@@ -284,7 +286,8 @@ class Run:
         return lambda x: share(x, *parameters)
 
     def _weigh(self, logs: Floats) -> None:
-        self.log_weight = self.log_weight + np.where(np.isnan(logs), -math.inf, logs)
+        summed = self.log_weight + logs
+        self.log_weight = np.where(np.isnan(summed), -math.inf, summed)  # no density, whatever a slope of inf is
 
     def column(self, unbounded: bool = False) -> Floats:
         """The next coordinate, through its map."""
@@ -425,8 +428,10 @@ class Run:
             return
         assert family.probabilities is not None
         shares = np.asarray(family.probabilities(*parameters))
-        digits = np.clip(np.nan_to_num(value), 0, shares.shape[-1] - 1).astype(np.int64)
-        self._weigh(np.where(digits == value, np.log(_chosen(shares, digits)), -math.inf))
+        digits = np.clip(np.rint(np.nan_to_num(value)), 0, shares.shape[-1] - 1).astype(np.int64)
+        self._set[id(node)] = digits.astype(np.float64)
+        meets = np.abs(digits - value) < SAME
+        self._weigh(np.where(meets, np.log(_chosen(shares, digits)), -math.inf))
 
     def _preimage(self, solved: Solved) -> tuple[Floats, Floats, Floats]:
         """Value of a draw at which a condition's sides are equal, ln of its slope, and the sign of its effect."""
