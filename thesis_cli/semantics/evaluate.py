@@ -90,9 +90,9 @@ class Evaluated:
         which is more than that of evenly spread ones. Where a draw can be integrated out, so it is for quantiles
         and probabilities: for quantiles by steps of the secant method.
         """
-        if query.statistic in ORDERS and self.tail_index * ORDERS[query.statistic] > HEAVY:
-            if query.statistic != "mean" or math.isinf(self.error.largest):
-                return math.nan, math.nan
+        finite = query.statistic == "mean" and math.isfinite(self.error.largest)
+        if not finite and ORDERS.get(query.statistic, 0) * self.tail_index > HEAVY:
+            return math.nan, math.nan
         value, below = query.of(self.values), self.sample.below
         if any(each.below is None for each in self.replicates):
             below = None

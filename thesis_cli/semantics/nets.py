@@ -62,15 +62,15 @@ class Net:
 
     def __init__(self, count: int, rng: np.random.Generator) -> None:
         self.count, self.dimension = count, 0
-        self._rng = rng
+        self.rng = rng
 
     def column(self) -> Floats:
         """The next coordinate of all points, shape (count,), each uniform on (0, 1)."""
         self.dimension += 1
         if self.dimension > 1 + len(_RECURRENCES):  # evenly spread by itself, in random order
-            return np.asarray((self._rng.permutation(self.count) + self._rng.random(self.count)) / self.count)
+            return np.asarray((self.rng.permutation(self.count) + self.rng.random(self.count)) / self.count)
         found = np.empty(self.count, np.uint64)
-        found[0] = self._rng.integers(1 << DIGITS, dtype=np.uint64)
+        found[0] = self.rng.integers(1 << DIGITS, dtype=np.uint64)
         bits = (self.count - 1).bit_length()
         for k, number in enumerate(self._scrambled(_directions(self.dimension - 1)[:bits])):
             start = 1 << k
@@ -80,7 +80,7 @@ class Net:
     def _scrambled(self, numbers: tuple[int, ...]) -> Words:
         """Numbers under a random linear map that keeps each first digit: digit k changes only later ones."""
         places = np.arange(DIGITS, dtype=np.uint64)
-        later = self._rng.integers(1 << DIGITS, size=DIGITS, dtype=np.uint64)
+        later = self.rng.integers(1 << DIGITS, size=DIGITS, dtype=np.uint64)
         images = (later & ((np.uint64(1) << places) - np.uint64(1))) | (np.uint64(1) << places)
         digits = np.array(numbers, np.uint64)[:, np.newaxis] >> places & np.uint64(1)
         return np.asarray(np.bitwise_xor.reduce(digits * images, axis=1))

@@ -86,9 +86,10 @@ def quantile(expansion: Expansion, share: float) -> float:
 
 
 def tail_index(expansion: Expansion) -> float:
-    """About how fast the quantiles of distances from the median grow: as p^-k, where p is the share of the weight beyond.
-    A moment is infinite if its order is above 1 / k, as the mean of a Cauchy law, whose k is 1. Then, as where k only
-    falls to 0 so slowly as in a very wide log-normal law, the moment depends on values too rare to be among the points.
+    """About how fast the distances from the median that a share p of the weight exceeds grow: as p^-k.
+
+    Moments of order 1 / k and above are infinite, as the mean of a Cauchy law, whose k is 1. Where k falls with p only
+    slowly, as for a very wide log-normal law, they are finite, but depend on values too rare to be among the points.
 
     Parameters
     ----------
@@ -98,7 +99,7 @@ def tail_index(expansion: Expansion) -> float:
     order = np.argsort(away)[::-1]
     away, beyond = away[order], np.cumsum(np.abs(expansion.weights[order]))
     at = np.searchsorted(beyond, beyond[min(TAIL, len(away) - 1)] * DOUBLINGS)
-    if at[-1] >= len(away) or beyond[at[-1]] > beyond[-1] / 3 or not away[at[-1]] > 0:
+    if at[-1] >= len(away) or beyond[at[-1]] > beyond[-1] / 3 or not away[at[-1]] > 0 or (np.diff(at) == 0).any():
         return 0.0
     slopes = np.log(away[at[:-1]] / away[at[1:]]) / np.log(beyond[at[1:]] / beyond[at[:-1]])
     return float(slopes.mean()) if slopes.min() > slopes.mean() / 4 else 0.0

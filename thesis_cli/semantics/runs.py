@@ -90,7 +90,16 @@ class Law:
 
 
 class Coordinates(Protocol):
-    """Where the coordinates of points come from, one after another."""
+    """Where the coordinates of points come from, one after another.
+
+    Attributes
+    ----------
+    count : number of points.
+    rng : generator of what further nets are scrambled by.
+    """
+
+    count: int
+    rng: np.random.Generator
 
     def column(self) -> Floats:
         """The next coordinate of all points, numbers in (0, 1)."""
@@ -101,10 +110,11 @@ class _Shifted:
     """A net for each point of another: the same for all, shifted by a further coordinate of the other."""
 
     def __init__(self, outer: Run, count: int, rng: np.random.Generator) -> None:
+        self.count, self.rng = outer.points * count, rng
         self._outer, self._net = outer, Net(count, rng)
 
     def column(self) -> Floats:
-        """The next coordinate, shape (points * count,)."""
+        """The next coordinate, shape (self.count,)."""
         shifted = self._net.column() + self._outer.column()[:, np.newaxis]
         return np.asarray((shifted - np.floor(shifted)).ravel())
 
@@ -175,10 +185,10 @@ class Run:
     ----------
     plan : how the expression is computed.
     laws : distributions of the parts of all plans, by the id of the node.
-    coordinates : coordinates of `count` points; each stands for all combinations of enumerated values.
+    coordinates : coordinates of points; each stands for all combinations of enumerated values.
     counts : numbers of values of what is enumerated, as `enumerated` finds them.
     tilts : maps of the coordinates, in order; further ones stay as they are.
-    outer : values of the free variables, by name, shape (count,) each.
+    outer : values of the free variables, by name, shape (coordinates.count,) each.
     tails : whether draws without bounds have the map `TAILS` if none is given.
     pilot : whether observed values that no draw solves are left out.
 
@@ -198,19 +208,17 @@ class Run:
         plan: Plan,
         laws: Mapping[int, Law],
         coordinates: Coordinates,
-        count: int,
-        rng: np.random.Generator,
         counts: Mapping[int, int] | None = None,
         tilts: Sequence[Tilt] = (),
         outer: Mapping[str, Floats] | None = None,
         tails: bool = False,
         pilot: bool = False,
     ) -> None:
-        self._plan, self._laws, self._source, self._rng = plan, laws, coordinates, rng
+        self._plan, self._laws, self._source = plan, laws, coordinates
         self._tilts, self._tails, self._pilot = tilts, tails, pilot
         counts = counts or {}
         self._copies = math.prod(counts.values())
-        self.points = count * self._copies
+        self.points = coordinates.count * self._copies
         self._digits, stride = dict[int, Ints](), 1
         for node, values in counts.items():
             self._digits[node] = np.arange(self.points) // stride % values
@@ -518,8 +526,7 @@ class Run:
             for name in node.free
         }
         plan = self._plan.nested[id(node)]
-        source = _Shifted(self, count, self._rng)
-        run = Run(plan, self._laws, source, self.points * count, self._rng, outer=outer)
+        run = Run(plan, self._laws, _Shifted(self, count, self._source.rng), outer=outer)
         values = run.values().reshape(-1, count)
         self.undefined = self.undefined or run.undefined
         logs = np.broadcast_to(run.log_weights(), values.size).reshape(-1, count)

@@ -113,7 +113,7 @@ class Sampler:
         outer = {} if table is None else {name: np.repeat(x, each) for name, x in table.columns.items()}
         tilts = self._tilts.get(id(plan.root), [])
         tails = plan is self._plan and table is None and sum(map(is_draw, plan.own())) <= MOST_TAILS
-        run = Run(plan, laws, Net(rows * each, rng), rows * each, rng, counts, tilts, outer, tails)
+        run = Run(plan, laws, Net(rows * each, rng), counts, tilts, outer, tails)
         if table is None:
             return run, np.ones(())
         return run, np.repeat(table.weights / (each * copies), each * copies)
@@ -126,7 +126,7 @@ class Sampler:
         tilts: list[Tilt] = []
         idle = 0
         for _ in range(ROUNDS):
-            run = Run(plan, laws, Net(PILOT, rng), PILOT, rng, counts, tilts, pilot=True)
+            run = Run(plan, laws, Net(PILOT, rng), counts, tilts, pilot=True)
             run.values()
             weights = _summed(run.log_weights(), 1.0)
             share = _effective(weights)
