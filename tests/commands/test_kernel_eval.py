@@ -89,11 +89,28 @@ def test_no_bound_is_said_with_the_reason():
     assert unbounded.evaluated.kernel.bandwidth == 2
 
 
+def test_moments_that_may_be_infinite_are_unknown():
+    """The mean of a Cauchy law, and the variance of a Lomax law of shape 2; those of 3 exist, if barely."""
+    found = tc.kernel_eval("normal(0, 1) / normal(0, 1)", query="mean, sd, median, quantile(0.75)")
+    assert [math.isnan(value) for value in found.values] == [True, True, False, False]
+    assert found.values[3] == pytest.approx(1, abs=1e-5)
+    assert found.facts()["answers"]["mean"] is None
+    assert "mean            unknown" in found.summary()
+    assert "tails           so heavy that moments may be infinite" in found.summary()
+    wide, narrow = (tc.kernel_eval(f"exponential(1 / gamma({k}, 1))", query="mean, sd") for k in (2, 3))
+    assert wide.values[0] == pytest.approx(1, abs=0.01)
+    assert math.isnan(wide.values[1])
+    assert narrow.values == pytest.approx((0.5, math.sqrt(0.75)), rel=0.02)
+    for text in ("beta(0.01, 5)", "exp(normal(0, 1))", "bernoulli(0.001) * 1000"):  # bounded, or nearly
+        assert not any(map(math.isnan, tc.kernel_eval(text, query="mean, sd").values))
+
+
 def test_a_regression_is_named():
-    found = tc.kernel_eval("let x = normal(0, 1) given x * x == 1 in abs(x)", size=30, query="mean")
-    assert found.values[0] == pytest.approx(1, abs=0.1)
-    assert "given    a regression stands for the observation at 1:34: its bias is unknown" in found.summary()
-    assert found.facts()["regressed"] == "1:34"
+    found = tc.kernel_eval("let x = normal(0, 1) given sin(x) == 0.5, abs(x) < 1 in x", size=30, query="mean")
+    assert found.values[0] == pytest.approx(math.pi / 6, abs=0.1)
+    assert math.isnan(found.standard_errors[0])
+    assert "given    a regression stands for the observation at 1:35: its bias is unknown" in found.summary()
+    assert found.facts()["regressed"] == "1:35"
     exact = tc.kernel_eval("let x = normal(0, 1) given normal(x, 1) == 1 in x", size=30, query="mean")
     assert exact.values[0] == pytest.approx(0.5, abs=1e-4)
     assert "regression" not in exact.summary()

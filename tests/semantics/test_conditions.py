@@ -33,7 +33,18 @@ def solved(text):
             "let x = normal(0, 1), y = normal(x, 1) given x + y == 2 in y",
             ([("==", "1:27")], 0, 0),
         ),  # x is not free of y
-        ("let x = normal(0, 1) given x * x == 2 in x", ([], 0, 1)),
+        ("let x = normal(0, 1) given x * x == 2 in x", ([("==", "1:9")], 0, 0)),
+        ("let x = normal(0, 1) given x * x > 2 in x", ([], 1, 0)),
+        ("let x = normal(0, 1) given x ** 3 > 2 in x", ([(">", "1:9")], 0, 0)),
+        ("let x = normal(0, 1) given 2 ** x == 2 in x", ([], 0, 1)),
+        ("let x = normal(0, 1) given sin(x) == 0.5 in x", ([], 0, 1)),
+        ("let k = bernoulli(0.5) given abs(k) == 1 in k", ([], 1, 0)),
+        (
+            "let x = if(bernoulli(0.5), normal(0, 1), laplace(0, 1)) given x == 1 in x",
+            ([("==", "1:28"), ("==", "1:42")], 0, 0),
+        ),
+        ("let x = if(bernoulli(0.5), normal(0, 1), 2) given x == 1 in x", ([], 0, 1)),  # a branch is no draw
+        ("let x = normal(0, 1), y = if(x > 0, x, normal(x, 1)) given y == 1 in x", ([], 0, 1)),  # x is not free
         ("let x = normal(0, 1) given abs(x) > 3 in x", ([], 1, 0)),
         ("let x = normal(0, 1) given x == 1, x == 2 in x", ([("==", "1:9")], 0, 1)),
         ("let x = normal(0, 1), y = normal(0, 1) given x + y == 2, x - y == 0 in x", ([("==", "1:9")], 0, 1)),

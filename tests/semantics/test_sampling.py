@@ -79,6 +79,24 @@ def test_an_observed_variable_has_one_value():
     assert both.points == pytest.approx(2.0)
 
 
+MIXED = 1 / (1 + math.exp(2.0 - 4.5))
+"""Probability of the first of two normal laws of means 0 and 5 at 2."""
+SPREAD = math.sqrt(MIXED * (1 - MIXED))
+
+
+def chosen():
+    """Mean and deviation of 1 with the normal density there, or else of a positive normal number, with half of the
+    Laplace density.
+    """
+    weights = np.array([math.exp(-0.5) / math.sqrt(2 * math.pi), 0.5 * 0.5 * math.exp(-1)])
+    first, second = weights / weights.sum()
+    mean = first + second * math.sqrt(2 / math.pi)
+    return mean, math.sqrt(1 - mean**2)
+
+
+CHOSEN = chosen()
+
+
 @pytest.mark.parametrize(
     ("text", "mean", "sd"),
     [
@@ -90,6 +108,12 @@ def test_an_observed_variable_has_one_value():
         ("let t = 2 in let x = normal(0, 1) given normal(x, 1) == t in x", 1, math.sqrt(0.5)),
         ("let k = categorical(0.2, 0.3, 0.5) given normal(k, 1) == 1 in k", math.nan, math.nan),
         ("let x = normal(0, 1) given normal(x, 1) == normal(2, 1) in x", 2 / 3, math.sqrt(2 / 3)),
+        ("let x = normal(1, 1) given x * x == 4 in x", 2 * math.tanh(2), 2 / math.cosh(2)),
+        ("let x = normal(0, 1) given abs(normal(x, 0.5)) == 1 in x", 0, math.sqrt(0.84)),
+        ("let x = normal(0, 1), y = normal(0, 1) given x * x + y * y == 4 in x", 0, math.sqrt(2)),
+        ("let x = gamma(2, 1) given (x - 1) ** 3 == 8 in x", 3, 0),
+        ("let b = bernoulli(0.5), x = if(b, normal(0, 1), normal(5, 1)) given x == 2 in b", MIXED, SPREAD),
+        ("let b = bernoulli(0.5), x = normal(0, 1), y = if(b, x, laplace(0, 1)) given y == 1, x > 0 in x", *CHOSEN),
     ],
 )
 def test_observations(text, mean, sd):
@@ -148,9 +172,11 @@ def test_rare_conditions(text, mean):
 
 
 def test_an_observation_that_no_draw_solves_is_left_to_a_regression():
-    sample = Sampler(parse("let x = normal(0, 1) given x * x == 2 in abs(x)")).sample(COUNT, np.random.default_rng(0))
+    sample = Sampler(parse("let x = normal(0, 1) given sin(x) == 0.5, abs(x) < 1 in x")).sample(
+        COUNT, np.random.default_rng(0)
+    )
     assert sample.regressed is not None
-    assert sample.values.mean() == pytest.approx(math.sqrt(2), rel=0.02)
+    assert sample.values.mean() == pytest.approx(math.pi / 6, rel=0.02)
 
 
 def test_parts_keep_means_and_atoms():
@@ -246,8 +272,13 @@ def test_a_table_is_a_joint_distribution():
             "let t = normal(0, 1) in let x = uniform(0, 1) given x > t in x",
             "not rare at any value of the outer variables",
         ),
-        ("let t = normal(0, 1) in let x = normal(t, 1) given x * x == 2 in x", "bind all variables in one let"),
-        ("let x = normal(0, 1) given x * x == -5 in x", "no point is near the observed value"),
+        ("let t = normal(0, 1) in let x = normal(t, 1) given sin(x) == 0.5 in x", "bind all variables in one let"),
+        ("let x = normal(0, 1) given sin(x) == -5 in x", "no point is near the observed value"),
+        ("let x = normal(0, 1) given x * x == -5 in x", "the condition holds at no point"),
+        ("let x = normal(0, 1) given exp(x) == -1 in x", "the condition holds at no point"),
+        ("let x = normal(0, 1) given x == 1, x > 2 in x", "the condition holds at no point"),
+        ("let x = normal(0, 1) given x * x == 0 in x", "1:34: the density is infinite at the observed value"),
+        ("let g = gamma(0.5, 1) given g == 0 in g", "the density is infinite at the observed value"),
         ("normal(1e149, 1e150)", "normal has values that are no numbers up to"),
     ],
 )

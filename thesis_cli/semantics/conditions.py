@@ -3,16 +3,16 @@
 An observed value `e == r` has measure 0. Where e is a strictly monotone function of one independent draw of a
 distribution, given everything else, the draw is set to the number that makes e equal r, and the weight is the density
 there times the derivative of that number by r: exact conditioning. So is it in the location of a normal draw, given its
-noise. A comparison `e > r` bounds the draw in the same
-way: it is drawn between its bounds, and the weight is their probability. Other conditions are events, 0 or 1, and
-observations that no draw solves are left to a regression.
+noise; with a random sign if e is an even function of the draw; and if e is a choice, for a draw of whichever branch is
+chosen. A comparison `e > r` bounds the draw in the same way: it is drawn between its bounds, and the weight is their
+probability. Other conditions are events, 0 or 1, and observations that no draw solves are left to a regression.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from thesis_cli.semantics.distributions import DISTRIBUTIONS
@@ -29,6 +29,9 @@ NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 Path = tuple[Call, tuple[tuple[Call, int], ...]]
 """A draw, and the calls that lead to it, each with the place of the argument that leads on."""
 
+Guards = tuple[tuple[Expression, bool], ...]
+"""Conditions, each with whether it must hold."""
+
 
 @dataclass(frozen=True)
 class Solved:
@@ -41,18 +44,21 @@ class Solved:
         and draws of a location and noise.
     target : the other side r.
     place : place of the condition.
+    guards : conditions of choices that lead to the expression, each with whether it must hold; where they differ, the
+        draw is free.
     """
 
     relation: str
     steps: tuple[tuple[Call, int], ...]
     target: Expression
     place: Place
+    guards: Guards = ()
 
     @property
     def others(self) -> list[Expression]:
         """All that the number depends on at which the draw is set or bounded."""
         aside = [part for call, at in self.steps for k, part in enumerate(call.arguments) if k != at]
-        return [*aside, self.target]
+        return [*aside, self.target, *(condition for condition, _ in self.guards)]
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,7 @@ class Conditions:
 
 
 def distinct(node: Expression, names: Mapping[str, str], count: list[int]) -> Expression:
-    """The expression with a name of its own for each variable that a `let` binds.
+    """The expression with a name of its own for each variable that a `let` binds, and squares of variables as powers.
 
     Parameters
     ----------
@@ -83,7 +89,11 @@ def distinct(node: Expression, names: Mapping[str, str], count: list[int]) -> Ex
         case Variable():
             return Variable(node.place, names.get(node.name, node.name))
         case Call():
-            return Call(node.place, node.name, tuple(distinct(part, names, count) for part in node.arguments))
+            parts = tuple(distinct(part, names, count) for part in node.arguments)
+            twice = [part.name for part in parts if isinstance(part, Variable)]
+            if node.name == "*" and len(twice) == 2 and twice[0] == twice[1]:
+                return Call(node.place, "**", (parts[0], Number(parts[1].place, 2.0)))
+            return Call(node.place, node.name, parts)
         case Let():
             bindings = []
             for name, value in node.bindings:
@@ -143,6 +153,12 @@ def parts_of(node: Expression) -> tuple[Expression, ...]:
 def is_draw(node: Expression) -> bool:
     """Whether a node is a draw of a distribution."""
     return isinstance(node, Call) and node.name in DISTRIBUTIONS
+
+
+def is_even(node: Call) -> bool:
+    """Whether a function has the same value at x and -x."""
+    exponent = node.arguments[-1]
+    return node.name == "abs" or (node.name == "**" and isinstance(exponent, Number) and exponent.value % 2 == 0)
 
 
 @dataclass(frozen=True)
@@ -228,12 +244,23 @@ class Solver:
                     yield node, ()
                     if node.name in LOCATED:
                         yield from ((draw, ((node, 0), *steps)) for draw, steps in self._paths(node.arguments[0], own))
-                elif FUNCTIONS[node.name].inverse is not None:
-                    for at, part in enumerate(node.arguments):
-                        aside = [other for k, other in enumerate(node.arguments) if k != at]
-                        if node.name in ("*", "/") and not all(self.is_nonzero(other) for other in aside):
-                            continue
-                        yield from ((draw, ((node, at), *steps)) for draw, steps in self._paths(part, own))
+                else:
+                    for at in self.solvable(node):
+                        below = self._paths(node.arguments[at], own)
+                        yield from ((draw, ((node, at), *steps)) for draw, steps in below)
+
+    def solvable(self, node: Call) -> list[int]:
+        """Places of the arguments that a value of a function and its other arguments determine, up to the sign if it is
+        even.
+        """
+        if FUNCTIONS[node.name].inverse is None:
+            return []
+        if node.name == "**":
+            exponent = node.arguments[1]
+            return [0] if isinstance(exponent, Number) and exponent.value > 0 else []
+        if node.name in ("*", "/"):
+            return [at for at in (0, 1) if self.is_nonzero(node.arguments[1 - at])]
+        return list(range(len(node.arguments)))
 
     def span(self, node: Expression) -> Interval:
         """An interval that holds all values of an expression."""
@@ -274,10 +301,11 @@ class Solver:
         draws, events, observed = dict[int, Call](), list[Expression](), list[Expression]()
         flat = [part for each in node.observations for part in _flat(each)]
         for condition in sorted(flat, key=lambda each: not (isinstance(each, Call) and each.name == "==")):
-            draw = self._solve(condition, own) if isinstance(condition, Call) else None
-            if draw is not None:
-                draws[id(draw)] = draw
-            elif isinstance(condition, Call) and condition.name == "==" and not self._is_event(condition):
+            solved = self._solve(condition, own) if isinstance(condition, Call) else []
+            draws.update((id(draw), draw) for draw in solved)
+            if solved:
+                continue
+            if isinstance(condition, Call) and condition.name == "==" and not self._is_event(condition):
                 observed.append(Call(condition.place, "-", condition.arguments))
             else:
                 events.append(condition)
@@ -286,26 +314,56 @@ class Solver:
     def _is_event(self, equation: Call) -> bool:
         return all(self.is_discrete(side) for side in equation.arguments)
 
-    def _solve(self, condition: Call, own: set[str]) -> Call | None:
-        """The draw that a condition is solved for; None if there is none. Of several continuous ones the widest, since
-        the weights vary least with those that stay random.
-        """
+    def _solve(self, condition: Call, own: set[str]) -> list[Call]:
+        """The draws that a condition is solved for: one, or one for each branch of a choice; none if there is none."""
         if condition.name not in MIRRORED:
-            return None
+            return []
         left, right = condition.arguments
+        sides = (left, right, condition.name), (right, left, MIRRORED[condition.name])
+        one = self._widest(condition, [(*side, ()) for side in sides], own)
+        if one is not None:
+            return [self._record(*one)]
+        for side, target, relation in sides if condition.name == "==" else ():
+            branches = list(self._branches(side, own, ()))
+            found = [self._widest(condition, [(branch, target, relation, guards)], own) for branch, guards in branches]
+            pairs = [pair for pair in found if pair is not None]
+            if len({id(draw) for draw, _ in pairs}) == len(branches) > 1:
+                return [self._record(*pair) for pair in pairs]
+        return []
+
+    def _widest(
+        self, condition: Call, sides: Iterable[tuple[Expression, Expression, str, Guards]], own: set[str]
+    ) -> tuple[Call, Solved] | None:
+        """The widest continuous draw that a side of a condition can be solved for, since the weights vary least with
+        those that stay random; else the first discrete one. None if there is none.
+        """
         found: list[tuple[Call, Solved]] = []
-        for side, target, relation in ((left, right, condition.name), (right, left, MIRRORED[condition.name])):
+        for side, target, relation, guards in sides:
             for draw, steps in self._paths(side, own):
-                solved = Solved(relation, steps, target, condition.place)
+                solved = Solved(relation, steps, target, condition.place, guards)
                 if self._allowed(draw, solved):
                     found.append((draw, solved))
         smooth = [pair for pair in found if DISTRIBUTIONS[pair[0].name].probabilities is None]
         if not smooth and not (found and self._is_event(condition)):
             return None
-        draw, solved = max(smooth, key=lambda pair: _width(pair[0])) if smooth else found[0]
+        return max(smooth, key=lambda pair: _width(pair[0])) if smooth else found[0]
+
+    def _record(self, draw: Call, solved: Solved) -> Call:
+        """Note that a draw solves a condition; returns it."""
         self.solved.setdefault(id(draw), []).append(solved)
         self.passed.update((id(call), draw) for call, _ in solved.steps if is_draw(call))
         return draw
+
+    def _branches(self, node: Expression, own: set[str], guards: Guards) -> Iterator[tuple[Expression, Guards]]:
+        """The expressions that a choice chooses among, and the conditions under which it does."""
+        if isinstance(node, Variable) and node.name in own:
+            yield from self._branches(self.bindings[node.name], own, guards)
+        elif isinstance(node, Call) and node.name == "if":
+            condition, *branches = node.arguments
+            for branch, holds in zip(branches, (True, False), strict=True):
+                yield from self._branches(branch, own, (*guards, (condition, holds)))
+        else:
+            yield node, guards
 
     def _allowed(self, draw: Call, found: Solved) -> bool:
         """Whether a condition may set or bound a draw, which nothing has set and its number does not depend on."""
@@ -314,10 +372,17 @@ class Solver:
         through = [call for call, _ in found.steps if is_draw(call)]
         if any(id(call) in self.passed or id(call) in self.solved for call in through):
             return False
+        discrete = DISTRIBUTIONS[draw.name].probabilities is not None
+        if found.guards and (through or discrete or id(draw) in self.solved):
+            return False
         if found.relation != "==":
-            monotone = not through and all(not (call.name == "/" and at == 1) for call, at in found.steps)
-            if not monotone or DISTRIBUTIONS[draw.name].probabilities is not None:
+            monotone = not through and not any(
+                is_even(call) or (call.name == "/" and at == 1) for call, at in found.steps
+            )
+            if not monotone or discrete or any(each.guards for each in self.solved.get(id(draw), ())):
                 return False
+        if discrete and any(is_even(call) for call, _ in found.steps):
+            return False
         taken = {id(draw), *map(id, through)}
         return not any(taken & self.sources(part) for part in found.others)
 

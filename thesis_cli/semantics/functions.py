@@ -42,8 +42,8 @@ class Function:
     ranging : range of the values from the ranges of the arguments.
     sloping : Lipschitz constant in each argument; inf where there is none.
     jumps : whether it is not continuous.
-    inverse : called with the place of an argument, a value and the other arguments; None if the function is not
-        strictly monotone in one of its arguments.
+    inverse : called with the place of an argument, a value and the other arguments; None if the function is neither
+        strictly monotone nor even in one of its arguments.
     """
 
     name: str
@@ -116,6 +116,20 @@ def _inverse_exp(at: int, value: Floats, others: Sequence[Floats]) -> Preimage:
     return Preimage(logs, -logs)
 
 
+def _inverse_abs(at: int, value: Floats, others: Sequence[Floats]) -> Preimage:
+    """The argument of 0 or more."""
+    return Preimage(np.where(value < 0, -math.inf, value))
+
+
+def _inverse_power(at: int, value: Floats, others: Sequence[Floats]) -> Preimage:
+    """The argument of 0 or more, or of any sign for an odd exponent above 0."""
+    exponent = others[0]
+    size = np.abs(value) ** (1 / exponent)
+    log_slope = (1 / exponent - 1) * np.log(np.abs(value)) - np.log(exponent)
+    odd = np.sign(value) * size if exponent % 2 == 1 else np.where(value < 0, -math.inf, size)
+    return Preimage(odd, log_slope)
+
+
 def _inverse_root(at: int, value: Floats, others: Sequence[Floats]) -> Preimage:
     return Preimage(np.where(value < 0, -math.inf, value * value), np.log(2 * np.maximum(value, 0.0)))
 
@@ -132,10 +146,10 @@ _ROWS = (
     Function("*", 2, 2, np.multiply, ranges.corners(ranges.times_of_floats), ranges.product_slopes,
              inverse=_inverse_times),
     Function("/", 2, 2, np.divide, ranges.quotient_range, ranges.quotient_slopes, inverse=_inverse_over),
-    Function("**", 2, 2, _power, ranges.power_range, ranges.power_slopes),
+    Function("**", 2, 2, _power, ranges.power_range, ranges.power_slopes, inverse=_inverse_power),
     Function("negative", 1, 1, np.negative, ranges.increasing(lambda a: -a), ranges.each(1.0),
              inverse=lambda at, value, others: Preimage(-value, direction=-1.0)),
-    Function("abs", 1, 1, np.abs, ranges.absolute_range, ranges.each(1.0)),
+    Function("abs", 1, 1, np.abs, ranges.absolute_range, ranges.each(1.0), inverse=_inverse_abs),
     Function("exp", 1, 1, np.exp, ranges.exponential_range, ranges.exponential_slopes, inverse=_inverse_exp),
     Function("log", 1, 1, np.log, ranges.logarithm_range, ranges.logarithm_slopes,
              inverse=lambda at, value, others: Preimage(np.exp(value), value)),

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from thesis_cli.semantics.conditions import Solver, is_draw, parts_of
-from thesis_cli.semantics.functions import FUNCTIONS
+from thesis_cli.semantics.conditions import Solver, is_draw, is_even, parts_of
 from thesis_cli.semantics.syntax import Call, Expression, Let, Variable
 
 MOST_PARTS = 128
@@ -74,13 +73,11 @@ class Plan:
         elif isinstance(node, Call) and is_draw(node):
             if not self.solver.is_discrete(node):
                 yield node, ()
-        elif isinstance(node, Call) and FUNCTIONS[node.name].inverse is not None:
-            for at, part in enumerate(node.arguments):
-                aside = [other for k, other in enumerate(node.arguments) if k != at]
+        elif isinstance(node, Call) and not is_draw(node) and not is_even(node):
+            for at in self.solver.solvable(node):
+                part = node.arguments[at]
                 if node.name == "/" and at == 1 and not self.solver.sign(part):
                     continue  # a / x is monotone on either side of 0 only
-                if node.name in ("*", "/") and not all(self.solver.is_nonzero(other) for other in aside):
-                    continue
                 yield from ((draw, ((node, at), *steps)) for draw, steps in self._paths(part))
 
     @property

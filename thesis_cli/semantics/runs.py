@@ -16,7 +16,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.semantics.conditioning import conditional_weights
-from thesis_cli.semantics.conditions import Solved
+from thesis_cli.semantics.conditions import Guards, Solved, is_even
 from thesis_cli.semantics.distributions import DISTRIBUTIONS, Distribution, quantiles
 from thesis_cli.semantics.functions import FUNCTIONS
 from thesis_cli.semantics.nets import Net
@@ -294,8 +294,7 @@ class Run:
         return lambda x: share(x, *parameters)
 
     def _weigh(self, logs: Floats) -> None:
-        summed = self.log_weight + logs
-        self.log_weight = np.where(np.isnan(summed), -math.inf, summed)  # no density, whatever a slope of inf is
+        self.log_weight = self.log_weight + np.where(np.isnan(logs), -math.inf, logs)
 
     def column(self, unbounded: bool = False) -> Floats:
         """The next coordinate, through its map."""
@@ -410,36 +409,50 @@ class Run:
         """Weight by what conditions set or bound a draw, once."""
         if id(node) in self._set or id(node) in self._bounds:
             return
-        low, high, value = np.array(-math.inf), np.array(math.inf), None
+        low, high, equation = np.array(-math.inf), np.array(math.inf), None
         for solved in self._plan.solver.solved[id(node)]:
             end, log_slope, direction = self._preimage(solved)
             if solved.relation == "==":
-                value = end
-                self._weigh(log_slope if DISTRIBUTIONS[node.name].probabilities is None else np.zeros(()))
+                equation = solved, end, log_slope
                 continue
             upward = (direction > 0) == (solved.relation in (">", ">="))
             low = np.where(upward, np.maximum(low, end), low)
             high = np.where(upward, high, np.minimum(high, end))
         family, parameters = self._parameters(node)
-        if value is None:
-            assert family.share is not None
-            assert family.above is not None
-            below = family.share(low, *parameters), family.share(high, *parameters)
-            above = family.above(low, *parameters), family.above(high, *parameters)
-            self._bounds[id(node)] = _Bounds(low, high, below, above)
-            mass = np.where(below[0] > 0.5, above[0] - above[1], below[1] - below[0])
-            self._weigh(np.log(np.maximum(mass, 0.0)))
+        if equation is not None:
+            solved, value, log_slope = equation
+            shares = family.probabilities
+            log_density = self._log_atom(value, shares(*parameters)) if shares else log_slope
+            if family.log_density is not None:
+                log_density = log_density + family.log_density(value, *parameters)
+            self._fix(node, solved, value, np.where((low <= value) & (value <= high), log_density, -math.inf))
             return
-        self._set[id(node)] = value
-        if family.log_density is not None:
-            self._weigh(np.where((low <= value) & (value <= high), family.log_density(value, *parameters), -math.inf))
-            return
-        assert family.probabilities is not None
-        shares = np.asarray(family.probabilities(*parameters))
+        assert family.share is not None
+        assert family.above is not None
+        below = family.share(low, *parameters), family.share(high, *parameters)
+        above = family.above(low, *parameters), family.above(high, *parameters)
+        self._bounds[id(node)] = _Bounds(low, high, below, above)
+        mass = np.where(below[0] > 0.5, above[0] - above[1], below[1] - below[0])
+        self._weigh(np.log(np.maximum(mass, 0.0)))
+
+    def _log_atom(self, value: Floats, shares: Floats) -> Floats:
+        """Logarithms of the probabilities of values of a discrete draw, which may be off by rounding."""
         digits = np.clip(np.rint(np.nan_to_num(value)), 0, shares.shape[-1] - 1).astype(np.int64)
-        self._set[id(node)] = digits.astype(np.float64)
-        meets = np.abs(digits - value) < SAME
-        self._weigh(np.where(meets, np.log(_chosen(shares, digits)), -math.inf))
+        return np.where(np.abs(digits - value) < SAME, np.log(_chosen(shares, digits)), -math.inf)
+
+    def _fix(self, node: Call, solved: Solved, value: Floats, log_density: Floats) -> None:
+        """Set a draw to a value, and weight by the density of what is observed; where its guards hold."""
+        chosen = self._guarded(solved.guards)
+        if (chosen & (log_density == math.inf) & (self.log_weights() > -math.inf)).any():
+            problem = "the density is infinite at the observed value"
+            raise solved.place.wrong(problem, "observe the variable itself, or that it is near the value")
+        self._weigh(np.where(chosen, log_density, 0.0))
+        if DISTRIBUTIONS[node.name].probabilities is not None:
+            value = np.rint(value)
+        elif not chosen.all():
+            family, parameters = self._parameters(node)
+            value = np.where(chosen, value, quantiles(family, self.column(), parameters))
+        self._set[id(node)] = value
 
     def _preimage(self, solved: Solved) -> tuple[Floats, Floats, Floats]:
         """Value of a draw at which a condition's sides are equal, ln of its slope, and the sign of its effect."""
@@ -453,7 +466,18 @@ class Run:
             assert inverse is not None
             found = inverse(at, value, [self._value(part) for k, part in enumerate(call.arguments) if k != at])
             value, log_slope, direction = found.argument, log_slope + found.log_slope, direction * found.direction
+            if is_even(call):
+                value = np.where(self.column() < 0.5, -1.0, 1.0) * value
+                log_slope = log_slope + math.log(2)
         return value, log_slope, direction
+
+    def _guarded(self, guards: Guards) -> Bools:
+        """Where conditions hold, or do not, as they must."""
+        found = np.ones((), bool)
+        for condition, holds in guards:
+            value = self._value(condition)
+            found = found & ~np.isnan(value) & ((value != 0) == holds)
+        return found
 
     def _noise(self, node: Call) -> Floats:
         """What a draw adds to its location."""
