@@ -78,6 +78,9 @@ def test_a_table_without_a_record_has_rows_of_equal_weight(tmp_path, cli):
     assert tc.kernel_eval("x * (kind == 'a')", table=frame, query="mean").values[0] == 1
     (tmp_path / "empty.csv").write_text("x,y\n")
     assert "the table has no rows" in cli("kernel-eval", "x", "--table", "empty.csv").err
+    (tmp_path / "infinite.csv").write_text("x,y\n1,2\n3,inf\n")
+    infinite = cli("kernel-eval", "x", "--table", "infinite.csv")
+    assert "infinite.csv: the column 'y' is infinite in row 2; numbers are finite" in infinite.err
 
 
 def test_no_bound_is_said_with_the_reason():

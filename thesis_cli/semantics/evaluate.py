@@ -34,7 +34,7 @@ FEWEST, MOST = 2**10, 2**21
 """Least and largest number of values that are computed."""
 REPLICATES, SMALLER = 8, 16
 """Number of smaller nets, and how many times smaller they are."""
-NEARBY, STEPS, PRECISION = 0.01, 6, 1e-5
+NEARBY, STEPS, PRECISION = 0.01, 8, 1e-7
 """Largest difference of the shares that a slope of quantiles is taken from, most steps of the secant method, and the
 step that is the last, in units of the distance of the two quantiles.
 """
@@ -104,7 +104,7 @@ class Evaluated:
         return value, self._spread(lambda each: query.of(each.values))
 
     def _quantile(self, value: float, share: float, below: Callable[[Floats], Floats]) -> tuple[float, float]:
-        """A quantile and its standard error, by the secant method from that of the values."""
+        """A quantile and its standard error, by the secant method from that of the values; its last step counts too."""
         width = min(NEARBY, share / 2, (1 - share) / 2)
         low, high = (quantile(self.values, share + sign * width) for sign in (-1, 1))
         slope = (high - low) / (2 * width) if width else 0.0
@@ -118,7 +118,7 @@ class Evaluated:
             found, moved, seen = found + (share - here) * slope, (share - here) * slope, here
         if not low <= found <= high:  # the density is nearly 0 there
             return value, self._spread(lambda each: quantile(each.values, share))
-        return found, abs(slope) * self._spread(_up_to(found))
+        return found, math.hypot(abs(slope) * self._spread(_up_to(found)), moved)
 
     def _spread(self, statistic: Callable[[Sample], float]) -> float:
         """Standard error of a statistic of samples."""

@@ -77,7 +77,7 @@ def plain_columns(source: TableSource) -> tuple[dict[str, Floats], dict[str, tup
 
     Raises
     ------
-    InputError : the table cannot be read, or has no rows.
+    InputError : the table cannot be read, has no rows, or an infinite number.
     """
     import numpy as np
 
@@ -96,6 +96,9 @@ def plain_columns(source: TableSource) -> tuple[dict[str, Floats], dict[str, tup
         if unreadable.any():
             levels[name] = tuple(sorted({text_of(value) for value in values.tolist()} - set(MISSING_TEXTS)))
             numbers = looked_up(values, {level: float(i) for i, level in enumerate(levels[name])}, str)
+        if np.isinf(numbers).any():
+            row = int(np.argmax(np.isinf(numbers))) + 1
+            raise InputError(f"the column {name!r} is infinite in row {row}", "numbers are finite", source=table.source)
         columns[name] = numbers
     return columns, levels
 
