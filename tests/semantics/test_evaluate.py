@@ -102,6 +102,14 @@ def test_answers_that_are_integrated_out():
     assert ends == [found.values.points.min(), found.values.points.max()]
 
 
+def test_a_quantile_at_the_end_of_an_atom_has_a_wide_error():
+    """P(X <= 5) of the geometric law is 0.9502: half of the nets say that the quantile of 95 % is 6."""
+    (query,) = parse_queries("quantile(0.95)")
+    found = [evaluate(parse("floor(exponential(2))"), Settings(size=32), seed).answer(query) for seed in range(6)]
+    assert {value for value, _ in found} == {5.0, 6.0}
+    assert all(abs(value - 5) <= 2 * error < 3 for value, error in found)
+
+
 def test_a_gap_leaves_a_quantile_at_a_value():
     found = evaluate(parse("bernoulli(0.5) * 100 + normal(0, 1) / 100"), SMALL)
     low, high = (found.answer(query)[0] for query in parse_queries("quantile(0.499), quantile(0.501)"))

@@ -99,8 +99,8 @@ class Evaluated:
         if below and query.statistic == "prob" and query.relation not in ("==", "!="):
             share = float(below(np.array([query.argument]))[0])
             return 1 - share if query.relation in (">", ">=") else share, self._spread(_up_to(query.argument))
-        if below and query.statistic in ("median", "quantile"):
-            return self._quantile(value, query.share, below)
+        if query.statistic in ("median", "quantile"):
+            return self._quantile(value, query.share, below) if below else (value, self._width(value, query.share))
         return value, self._spread(lambda each: query.of(each.values))
 
     def _quantile(self, value: float, share: float, below: Callable[[Floats], Floats]) -> tuple[float, float]:
@@ -117,8 +117,17 @@ class Evaluated:
                 slope = moved / (here - seen)
             found, moved, seen = found + (share - here) * slope, (share - here) * slope, here
         if not low <= found <= high:  # the density is nearly 0 there
-            return value, self._spread(lambda each: quantile(each.values, share))
+            return value, self._width(value, share)
         return found, math.hypot(abs(slope) * self._spread(_up_to(found)), moved)
+
+    def _width(self, value: float, share: float) -> float:
+        """Standard error of a quantile: that of the smaller nets, but no less than the quantiles move with the error of
+        the share, as where it is nearly the share up to one value of a discrete law.
+        """
+        apart = self._spread(lambda each: each.values.probability(each.values.points[:, 0] <= value))
+        apart += 1 / self.sample.computed
+        low, high = (quantile(self.values, min(max(share + move, 0.0), 1.0)) for move in (-apart, apart))
+        return max(self._spread(lambda each: quantile(each.values, share)), (high - low) / 2)
 
     def _spread(self, statistic: Callable[[Sample], float]) -> float:
         """Standard error of a statistic of samples."""
