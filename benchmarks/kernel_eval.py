@@ -65,7 +65,7 @@ def main():
     print("| expression | ms | answers | times | RKHS | times |\n| --- | --- | --- | --- | --- | --- |")
     for name in chosen:
         case = CASES[name]
-        shown = case.text if len(case.text) < 70 else f"{name} of {case.text.count('(')} terms"
+        shown = case.text if len(case.text) < 70 else f"{name}: {case.text[:40]} ..."
         try:
             error, distance, plain, apart, seconds, took = measured(case, size)
         except InputError as refused:
