@@ -169,6 +169,7 @@ bench: install
 	$(BIN)/python benchmarks/structures.py
 	$(BIN)/python benchmarks/structured.py
 	$(BIN)/python benchmarks/renyi.py
+	$(BIN)/python benchmarks/kernel_eval.py
 	$(BIN)/python benchmarks/privacy.py
 	$(BIN)/python benchmarks/search.py --lengths 5 6 --tasks 30
 	$(BIN)/python benchmarks/a_star.py

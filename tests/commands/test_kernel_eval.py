@@ -6,6 +6,7 @@ import csv
 import json
 import math
 
+import pandas as pd
 import pytest
 
 import thesis_cli as tc
@@ -20,25 +21,19 @@ def test_the_summary_and_the_record(cli, tmp_path):
     result = cli(*command, "--out", "a.csv", "--points-out", "points.csv")
     assert result.status == 0, result.err
     lines = dict(line.split(maxsplit=1) for line in result.out.splitlines() if not line.startswith("prob"))
-    assert lines["mean"] == "0"
-    assert lines["points"] == "50 after 1 reduction by quantiles"
-    assert lines["error"].startswith("error <= 0.00")
+    value, sign, error = lines["mean"].split()
+    assert abs(float(value)) < float(error) < 0.01
+    assert sign == "+-"
+    assert lines["points"] == "50 for 8,192 values"
+    assert lines["error"].startswith("at most 0.0")
     assert lines["error"].endswith("in W1 and in the mean")
     record = json.loads((tmp_path / "a.json").read_text())
-    assert record["answers"]["mean"] == 0
-    # of 2500 sums the two of a pair are equal, and 25 pairs may cancel, to the last bit or not
-    assert 1250 <= record["reductions"][0]["before"] <= 50 * 51 / 2
-    assert record["reductions"][0] | {"before": 0, "rkhs_error": 0, "wasserstein": 0} == {
-        "place": "1:14",
-        "operation": "+",
-        "before": 0,
-        "after": 50,
-        "rkhs_error": 0,
-        "wasserstein": 0,
-    }
+    assert record["answers"]["prob(> 0)"] == pytest.approx(0.5, abs=1e-4)
+    assert record["standard_errors"]["prob(> 0)"] < 1e-3
     rows = list(csv.DictReader((tmp_path / "a.csv").open()))
     assert [row["query"] for row in rows] == ["mean", "prob(> 0)"]
     assert float(rows[0]["error_bound"]) == record["wasserstein_bound"]
+    assert float(rows[1]["standard_error"]) == record["standard_errors"]["prob(> 0)"]
     assert rows[1]["error_bound"] == ""
     points = list(csv.DictReader((tmp_path / "points.csv").open()))
     assert sum(float(row["weight"]) for row in points) == pytest.approx(1)
@@ -64,10 +59,28 @@ def test_a_release_gives_the_answers_of_dp_query():
     assert found.values[0] == pytest.approx(defined.answers[0].rows[0].value, rel=1e-12)
     assert found.evaluated.share == pytest.approx(defined.answers[0].rows[0].share)
     assert "92 % of the weight has a value" in found.summary()
-    with pytest.raises(InputError, match="the column 'region' is a category; use columns of numbers: age, income"):
+    exact = tc.dp_query(RELEASE, ['prob(region == "north")'], replicates=0).answers[0].rows[0].value
+    assert tc.kernel_eval("region == 'north'", table=RELEASE, query="mean").values[0] == pytest.approx(exact, rel=1e-12)
+    with pytest.raises(InputError, match="the column 'region' is a category; compare it with one of its levels"):
         tc.kernel_eval("region + 1", table=RELEASE)
     with pytest.raises(InputError, match="unknown variable 'incom'; 'income' is nearest"):
         tc.kernel_eval("incom", table=RELEASE)
+
+
+def test_a_table_without_a_record_has_rows_of_equal_weight(tmp_path, cli):
+    (tmp_path / "own.csv").write_text("x,kind,y\n1,a,2\n3,b,4\n5,a,\n")
+    result = cli("kernel-eval", "if(kind == 'a', x, 10 * y)", "--table", "own.csv", "--query", "mean, prob(== 1)")
+    assert result.status == 0, result.err
+    assert "20.5" in result.out
+    assert "3 rows of own.csv, 66.7 % of the weight has a value" in result.out
+    frame = pd.DataFrame({"x": [1.0, 2.0], "kind": ["a", None]})
+    assert tc.kernel_eval("2 * x", table=frame, query="mean").values[0] == 3
+    assert tc.kernel_eval("x * (kind == 'a')", table=frame, query="mean").values[0] == 1
+    (tmp_path / "empty.csv").write_text("x,y\n")
+    assert "the table has no rows" in cli("kernel-eval", "x", "--table", "empty.csv").err
+    (tmp_path / "infinite.csv").write_text("x,y\n1,2\n3,inf\n")
+    infinite = cli("kernel-eval", "x", "--table", "infinite.csv")
+    assert "infinite.csv: the column 'y' is infinite in row 2; numbers are finite" in infinite.err
 
 
 def test_no_bound_is_said_with_the_reason():
@@ -79,10 +92,31 @@ def test_no_bound_is_said_with_the_reason():
     assert unbounded.evaluated.kernel.bandwidth == 2
 
 
-def test_conditioning_says_how_far_weights_were_changed():
-    found = tc.kernel_eval("let x = normal(0, 1) given normal(x, 1) == 1 in x", size=30, query="mean")
-    assert found.values[0] == pytest.approx(0.5, abs=0.05)
-    assert ("weights" in found.summary()) == bool(found.evaluated.projected)
+def test_moments_that_may_be_infinite_are_unknown():
+    """The mean of a Cauchy law, and the variance of a Lomax law of shape 2; those of 3 exist, if barely."""
+    found = tc.kernel_eval("normal(0, 1) / normal(0, 1)", query="mean, sd, median, quantile(0.75)")
+    assert [math.isnan(value) for value in found.values] == [True, True, False, False]
+    assert found.values[3] == pytest.approx(1, abs=1e-5)
+    assert found.facts()["answers"]["mean"] is None
+    assert "mean            unknown" in found.summary()
+    assert "tails           so heavy that moments may be infinite" in found.summary()
+    wide, narrow = (tc.kernel_eval(f"exponential(1 / gamma({k}, 1))", query="mean, sd") for k in (2, 3))
+    assert wide.values[0] == pytest.approx(1, abs=0.01)
+    assert math.isnan(wide.values[1])
+    assert narrow.values == pytest.approx((0.5, math.sqrt(0.75)), rel=0.02)
+    for text in ("beta(0.01, 5)", "exp(normal(0, 1))", "bernoulli(0.001) * 1000"):  # bounded, or nearly
+        assert not any(map(math.isnan, tc.kernel_eval(text, query="mean, sd").values))
+
+
+def test_a_regression_is_named():
+    found = tc.kernel_eval("let x = normal(0, 1) given sin(x) == 0.5, abs(x) < 1 in x", size=30, query="mean")
+    assert found.values[0] == pytest.approx(math.pi / 6, abs=0.1)
+    assert math.isnan(found.standard_errors[0])
+    assert "given    a regression stands for the observation at 1:35: its bias is unknown" in found.summary()
+    assert found.facts()["regressed"] == "1:35"
+    exact = tc.kernel_eval("let x = normal(0, 1) given normal(x, 1) == 1 in x", size=30, query="mean")
+    assert exact.values[0] == pytest.approx(0.5, abs=1e-4)
+    assert "regression" not in exact.summary()
 
 
 @pytest.mark.parametrize(
@@ -96,7 +130,7 @@ def test_conditioning_says_how_far_weights_were_changed():
         ({"query": "max"}, "--query 1:1: 'max' is no query"),
         ({"size": 1}, "--size is 1"),
         ({"against": "x"}, "1:1: unknown variable 'x'"),
-        ({"table": "none.csv"}, "none.json: the record of the release cannot be read"),
+        ({"table": "none.csv"}, "none.csv: no such file"),
         ({"points_out": "points.txt"}, "--points-out"),
     ],
 )

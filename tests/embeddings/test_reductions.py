@@ -8,7 +8,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.embeddings import reductions
 from thesis_cli.embeddings.expansion import Expansion, push_forward
 from thesis_cli.embeddings.kernels import Gaussian, Laplace
-from thesis_cli.embeddings.reductions import METHODS, reduce
+from thesis_cli.embeddings.reductions import METHODS, GaussCells, reduce
 
 X = np.random.default_rng(0).normal(size=40)
 GIVEN = push_forward(np.multiply, Expansion(X), Expansion(X + 0.5))
@@ -114,3 +114,21 @@ def test_refusals():
         reduced("random", given=nothing)
     with pytest.raises(InputError, match="sum to 0"):
         reduced("herding", given=nothing)
+
+
+@pytest.mark.parametrize("size", [2, 20, 200])
+def test_gauss_quadratures_of_parts_keep_moments_and_bound_their_error(size):
+    """Of a heavy tail, a law with atoms, and a normal sample."""
+    rng = np.random.default_rng(0)
+    for x in (rng.standard_cauchy(500), rng.integers(0, 5, 500).astype(float), rng.normal(size=500)):
+        given = Expansion(x, rng.dirichlet(np.ones(500))).merged()
+        found = GaussCells.of(given, size // 2)
+        small = found.expansion
+        assert len(small) <= size
+        assert small.is_distribution()
+        assert given.points.min() <= small.points.min() <= small.points.max() <= given.points.max()
+        assert small.mean() == pytest.approx(given.mean(), abs=1e-12 * np.abs(x).max())
+        assert small.var() == pytest.approx(given.var(), rel=1e-10)
+        for width in (0.1, 1.0):
+            assert Gaussian(width).distance(given, small) <= found.rkhs_error(width) + 1e-7
+    assert found.rkhs_error(1.0) < 50 * size**-2.0

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from thesis_cli.embeddings.expansion import Expansion
+from thesis_cli.semantics.composition import compose
 from thesis_cli.semantics.conditioning import RIDGES, LowRank, _Ridge, conditional_weights, monotone
 from thesis_cli.semantics.denotation import Settings
-from thesis_cli.semantics.evaluate import evaluate
 from thesis_cli.semantics.parser import parse
 
 SIZE = Settings(size=60)
@@ -30,7 +30,7 @@ SIZE = Settings(size=60)
 )
 def test_observed_values(text, mean, variance):
     """Conditional mean embeddings of expansions by cells are accurate to a few percent at this size."""
-    found = evaluate(parse(text), SIZE).expansion
+    found = compose(parse(text), SIZE).expansion
     assert abs(found.mean() - mean) < 0.05 * math.sqrt(variance)
     assert found.var() == pytest.approx(variance, rel=0.1)
 
@@ -45,7 +45,7 @@ def test_observed_values(text, mean, variance):
     ],
 )
 def test_events_are_exact(text, mean):
-    assert evaluate(parse(text), SIZE).expansion.mean() == pytest.approx(mean, rel=5e-3)
+    assert compose(parse(text), SIZE).expansion.mean() == pytest.approx(mean, rel=5e-3)
 
 
 def test_random_rows():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -75,7 +76,7 @@ def test_meaning(text, meaning):
         ("let x = 1 in in", "1:14: 'in' stands where an expression must be"),
         ("(" * (DEEPEST + 1), f"1:{DEEPEST + 1}: parts are nested more than {DEEPEST} deep"),
         ("2" + "**2" * (DEEPEST + 1), f"parts are nested more than {DEEPEST} deep"),
-        ("+".join("1" * (HIGHEST + 1)), f"{HIGHEST} operations depend on each other"),
+        ("*".join("1" * (HIGHEST + 1)), f"{HIGHEST} operations depend on each other"),
         ("1" * (LONGEST + 1), "characters"),
     ],
 )
@@ -84,6 +85,53 @@ def test_errors_name_the_place(text, message):
         parse(text)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_long_sums_are_joined_by_halves():
+    """The value stays, and the tree is low enough to be walked."""
+    rng = np.random.default_rng(0)
+    for count in (31, 32, 33, 400):
+        numbers, signs = rng.integers(0, 100, count), rng.choice(["+", "-"], count - 1)
+        text = str(numbers[0]) + "".join(f" {sign} {number}" for sign, number in zip(signs, numbers[1:], strict=True))
+        exact = numbers[0] + (np.where(signs == "+", 1, -1) * numbers[1:]).sum()
+        assert expected(parse(text)) == exact
+
+
+def expected(node) -> float:
+    """The value of a sum of numbers."""
+    if isinstance(node, Number):
+        return node.value
+    left, right = map(expected, node.arguments)
+    return left + right if node.name == "+" else left - right
+
+
+def test_categories_are_compared_with_texts():
+    levels = {"region": ("east", "north"), "a b": ("", "x")}
+    names = ["region", "a b", "age"]
+    assert shown(parse("region == 'north' and \"east\" != region", names, levels)) == "and(==(region 1) !=(region 0))"
+    assert shown(parse("`a b` == '' or age > 2", names, levels)) == "or(==(a b 0) >(age 2))"
+    assert shown(parse("let region = 3 in region + 1", names, levels)) == "let(region:3; +(region 1))"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "region + 1",
+            "1:1: the column 'region' is a category; compare it with one of its levels, as in region == 'a'",
+        ),
+        ("region < 'a'", "1:1: the column 'region' is a category"),
+        ("region == 'c'", "1:11: 'region' has no level 'c'; "),
+        ("age == 'a'", "1:8: 'a' is compared with 'age'; only a category is compared with a text"),
+        ("let region = 1 in region == 'a'", "only a category is compared with a text"),
+        ("'a'", "1:1: 'a' stands where an expression must be"),
+        ("1 + 'a'", "1:5: 'a' stands where an expression must be"),
+    ],
+)
+def test_categories_are_nothing_but_compared(text, message):
+    with pytest.raises(InputError) as error:
+        parse(text, ["region", "age"], {"region": ("a", "b")})
+    assert message in str(error.value)
 
 
 def test_free_variables():

@@ -49,7 +49,8 @@ def test_values_lie_in_the_range_and_move_no_faster_than_the_constants(name):
         moved = sum(times(c, np.abs(p - q)) for c, p, q in zip(constants, a, b, strict=True))
         if np.isfinite(moved).all():
             finite += 1
-            assert (np.abs(x - y) <= moved * (1 + 1e-9) + 1e-12).all()
+            defined = np.isfinite(x) & np.isfinite(y)  # clamp is not, where low exceeds high
+            assert (np.abs(x - y) <= moved * (1 + 1e-9) + 1e-12)[defined].all()
     assert finite or function.jumps
 
 

@@ -87,13 +87,11 @@ class Expansion:
     def merged(self) -> Expansion:
         """Same vector with one entry for each point that differs, in increasing order."""
         if self.dimension == 1:
-            points, at = np.unique(self.points[:, 0], return_inverse=True)
-        else:
-            points, at = np.unique(self.points, axis=0, return_inverse=True)
-        if len(points) == len(self):
-            order = np.empty(len(self), np.int64)
-            order[at.ravel()] = np.arange(len(self))
-            return Expansion(points, self.weights[order])
+            order = np.argsort(self.points[:, 0], kind="stable")  # quick where the points are in order already
+            points, weights = self.points[order, 0], self.weights[order]
+            first = np.flatnonzero(np.append(True, points[1:] != points[:-1]))
+            return Expansion(points[first], np.add.reduceat(weights, first) if len(first) < len(points) else weights)
+        points, at = np.unique(self.points, axis=0, return_inverse=True)
         return Expansion(points, np.asarray(np.bincount(at.ravel(), self.weights, len(points)), np.float64))
 
     def minus(self, other: Expansion) -> Expansion:

@@ -7,6 +7,7 @@ given, and on the line the exact Wasserstein-1 distance.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -102,6 +103,61 @@ def _quantiles(given: Expansion, size: int, kernel: Kernel, rng: np.random.Gener
     means = np.diff(upto) * (size / share[-1])
     low, high = x[at[:-1]], x[at[1:]]
     return Expansion(np.clip(means, low, high), np.full(size, share[-1] / size))
+
+
+@dataclass(frozen=True)
+class GaussCells:
+    """Gauss quadratures with two points of parts of a distribution on the line.
+
+    Attributes
+    ----------
+    expansion : the points and weights of all parts.
+    weights, fourths : weight of each part, and the sum of the fourth central moments of the part and of its two
+        points; the moments up to the third are the same.
+    """
+
+    expansion: Expansion
+    weights: Floats
+    fourths: Floats
+
+    @classmethod
+    def of(cls, given: Expansion, cells: int) -> GaussCells:
+        """Quadratures of parts of sorted points with weights of 0 or more.
+
+        Half of the parts follow the weight; the others are as dense as makes the sum of fourth moments least: a
+        density f of the points has f^(1/5) parts, but its tails count up to its interquartile range only.
+        """
+        x, w = given.points[:, 0], given.weights
+        sums = np.cumsum(w)
+        levels = np.linspace(0.0, 1.0, 8 * cells + 1)
+        ends = np.interp(levels, (sums - w / 2) / sums[-1], x)
+        wide = ends[6 * cells] - ends[2 * cells]
+        lengths = np.minimum(np.diff(ends), wide if wide > 0 else np.inf) ** 0.8
+        places = levels + np.append(0.0, np.cumsum(lengths)) / max(lengths.sum(), np.finfo(float).tiny)
+        borders = np.interp(np.linspace(0.0, places[-1], cells + 1)[1:-1], places, ends)
+        part = np.searchsorted(borders, x, side="right")
+        first = np.flatnonzero(np.diff(part, prepend=-1))
+        weights = np.add.reduceat(w, first)
+        means = np.add.reduceat(w * x, first) / weights
+        apart = x - np.repeat(means, np.diff(first, append=len(x)))
+        squares, cubes, fourths = (np.add.reduceat(w * apart**k, first) / weights for k in (2, 3, 4))
+        deviations = np.sqrt(squares)
+        skew = np.divide(cubes, 2 * squares * deviations, out=np.zeros_like(cubes), where=squares * deviations > 0)
+        root = np.sqrt(1 + skew**2)
+        shares = np.stack([1 + skew / root, 1 - skew / root]) / 2
+        moves = np.stack([skew - root, skew + root]) * deviations
+        points = np.clip(means + moves, x[first], x[np.append(first[1:], len(x)) - 1])
+        expansion = Expansion(points.ravel(), (weights * shares).ravel()).merged()
+        return cls(expansion, weights, fourths + (shares * moves**4).sum(0))
+
+    def rkhs_error(self, bandwidth: float) -> float:
+        """Bound on the distance from what was given in the RKHS of a Gaussian kernel.
+
+        The third-order Taylor polynomials of the feature map agree, and its fourth derivative has the norm
+        sqrt(105) / s^4.
+        """
+        each = math.sqrt(105) / 24 * self.fourths / bandwidth**4
+        return float(self.weights @ np.minimum(each, 2.0))
 
 
 def _candidates(given: Expansion) -> Expansion:

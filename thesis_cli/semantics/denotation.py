@@ -100,8 +100,8 @@ class JointTable:
 
 
 @dataclass(frozen=True)
-class Evaluated:
-    """The denotation of an expression.
+class Composed:
+    """The denotation of an expression, composed of those of its parts.
 
     Attributes
     ----------

@@ -9,6 +9,7 @@ disjunction = conjunction {"or" conjunction}
 conjunction = negation {"and" negation}
 negation    = "not" negation | comparison
 comparison  = sum [("<" | "<=" | ">" | ">=" | "==" | "!=") sum]
+            | name ("==" | "!=") text | text ("==" | "!=") name
 sum         = product {("+" | "-") product}
 product     = signed {("*" | "/") signed}
 signed      = ("-" | "+") signed | power
@@ -21,7 +22,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -36,7 +37,9 @@ LONGEST = 10_000
 DEEPEST = 50
 """Largest depth of parentheses, calls and `let` within each other."""
 HIGHEST = 150
-"""Largest height of the syntax tree; a sum of so many terms has it."""
+"""Largest height of the syntax tree; a product of so many terms has it."""
+LONG = 32
+"""Number of terms from which a sum is long."""
 
 CONSTANTS = {"pi": math.pi}
 KEYWORDS = ("let", "given", "in", "and", "or", "not")
@@ -45,7 +48,7 @@ RESERVED = (*KEYWORDS, *CONSTANTS, *CALLED, *DISTRIBUTIONS)
 
 _TOKEN = re.compile(
     r"(?P<space>[ \t\r\n]+|#[^\n]*)|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d]\w*)"
-    r"|`(?P<quoted>[^`\n]+)`|(?P<symbol>\*\*|<=|>=|==|!=|[-+*/<>=(),])"
+    r"|`(?P<quoted>[^`\n]+)`|\"(?P<text>[^\"\n]*)\"|'(?P<other>[^'\n]*)'|(?P<symbol>\*\*|<=|>=|==|!=|[-+*/<>=(),])"
 )
 _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
@@ -56,8 +59,8 @@ class Token:
 
     Attributes
     ----------
-    kind : "number", "name", "symbol" or, after the last one, "end".
-    text : the word, without backquotes.
+    kind : "number", "name", "symbol", "text" or, after the last one, "end".
+    text : the word, without quotes.
     place : place where it begins.
     quoted : whether it was a name in backquotes.
     """
@@ -92,6 +95,8 @@ def tokens(text: str, source: str = "") -> list[Token]:
         kind = match.lastgroup or ""
         if kind == "quoted":
             found.append(Token("name", match[kind], place, quoted=True))
+        elif kind in ("text", "other"):
+            found.append(Token("text", match[kind], place))
         elif kind != "space":
             found.append(Token(kind, match[0], place))
         line += match[0].count("\n")
@@ -104,7 +109,7 @@ def tokens(text: str, source: str = "") -> list[Token]:
     return found
 
 
-def parse(text: str, free: Iterable[str] = ()) -> Expression:
+def parse(text: str, free: Iterable[str] = (), categories: Mapping[str, Sequence[str]] | None = None) -> Expression:
     """The syntax tree of an expression. Raises InputError if the text is no expression, mentions an
     unknown name, or calls with a wrong number of arguments; the error names line and column.
 
@@ -112,8 +117,10 @@ def parse(text: str, free: Iterable[str] = ()) -> Expression:
     ----------
     text : the expression; `#` begins a comment.
     free : names of free variables that it may mention.
+    categories : levels of those that are categories; their values are the places of the levels, and a text
+        that one is compared with stands for such a place.
     """
-    parser = _Parser(tokens(text), tuple(free))
+    parser = _Parser(tokens(text), tuple(free), categories or {})
     found = parser.expression()
     if parser.next.kind != "end":
         raise parser.next.place.wrong(f"{parser.next.shown} is left over", "join the parts by an operator, or end here")
@@ -142,8 +149,9 @@ def _parts(node: Expression) -> tuple[Expression, ...]:
 class _Parser:
     """A parser by recursive descent over some words."""
 
-    def __init__(self, words: list[Token], scope: tuple[str, ...]) -> None:
-        self._words, self._at, self._scope, self._depth = words, 0, scope, 0
+    def __init__(self, words: list[Token], free: tuple[str, ...], categories: Mapping[str, Sequence[str]]) -> None:
+        self._words, self._at, self._scope, self._depth = words, 0, free, 0
+        self._free, self._categories = len(free), categories
 
     @property
     def next(self) -> Token:
@@ -204,11 +212,11 @@ class _Parser:
     def _chain(self, operators: tuple[str, ...], part: str) -> Expression:
         """Operators that associate to the left."""
         read = getattr(self, part)
-        found: Expression = read()
+        terms, found = [read()], list[Token]()
         while self._found(*operators):
-            operator = self._take()
-            found = Call(operator.place, operator.text, (found, read()))
-        return found
+            found.append(self._take())
+            terms.append(read())
+        return _folded(terms, [(each.text, each.place) for each in found])
 
     def _disjunction(self) -> Expression:
         return self._chain(("or",), "_conjunction")
@@ -226,7 +234,7 @@ class _Parser:
         return found
 
     def _comparison(self) -> Expression:
-        found = self._sum()
+        found = self._with_text() or self._sum()
         if self._found(*_COMPARISONS):
             operator = self._take()
             found = Call(operator.place, operator.text, (found, self._sum()))
@@ -235,6 +243,29 @@ class _Parser:
         if self._found("="):
             raise self.next.place.wrong("'=' binds names of let only", "write == to compare")
         return found
+
+    def _with_text(self) -> Expression | None:
+        """A category that is compared with a text; None if none is next."""
+        if len(self._words) < self._at + 3:
+            return None
+        first, operator, last = self._words[self._at : self._at + 3]
+        if "text" not in (first.kind, last.kind) or operator.text not in ("==", "!="):
+            return None
+        name, text = (last, first) if first.kind == "text" else (first, last)
+        if name.kind != "name" or not self._is_category(name.text):
+            remedy = 'only a category is compared with a text, as in region == "north"'
+            raise text.place.wrong(f"{text.shown} is compared with {name.shown}", remedy)
+        levels = self._categories[name.text]
+        if text.text not in levels:
+            remedy = nearest(text.text, levels, "its levels are")
+            raise text.place.wrong(f"{name.text!r} has no level {text.shown}", remedy)
+        self._at += 3
+        value = Number(text.place, float(levels.index(text.text)))
+        return Call(operator.place, operator.text, (Variable(name.place, name.text), value))
+
+    def _is_category(self, name: str) -> bool:
+        """Whether a name is a category, and no `let` has given it another meaning."""
+        return name in self._categories and name not in self._scope[self._free :]
 
     def _sum(self) -> Expression:
         return self._chain(("+", "-"), "_product")
@@ -286,6 +317,9 @@ class _Parser:
         raise token.place.wrong(f"{token.shown} stands where an expression must be", "give a number, a name or a call")
 
     def _variable(self, token: Token) -> Expression:
+        if self._is_category(token.text):
+            remedy = f"compare it with one of its levels, as in {token.text} == {self._categories[token.text][0]!r}"
+            raise token.place.wrong(f"the column {token.text!r} is a category", remedy)
         if token.text in self._scope:
             return Variable(token.place, token.text)
         if token.text in CONSTANTS:
@@ -315,6 +349,20 @@ class _Parser:
         if name in ("min", "max"):  # of two at a time, so that each step is reduced
             return reduce(lambda a, b: Call(token.place, name, (a, b)), arguments)
         return Call(token.place, name, tuple(arguments))
+
+
+def _folded(terms: list[Expression], operators: list[tuple[str, Place]]) -> Expression:
+    """Terms joined by the operators between them, from left to right; long sums by halves, which are less high."""
+    if len(terms) <= LONG or operators[0][0] not in "+-":
+        found = terms[0]
+        for (text, place), term in zip(operators, terms[1:], strict=True):
+            found = Call(place, text, (found, term))
+        return found
+    at = len(terms) // 2
+    (text, place), after = operators[at - 1], operators[at:]
+    if text == "-":
+        after = [("-" if other == "+" else "+", where) for other, where in after]
+    return Call(place, text, (_folded(terms[:at], operators[: at - 1]), _folded(terms[at:], after)))
 
 
 def _usage(name: str) -> str:

@@ -18,6 +18,10 @@ from thesis_cli.semantics.parser import Token, tokens
 
 ROUNDING = 1e-14
 """A mean that is smaller, in units of the largest point, is 0."""
+SLACK = 1e-12
+"""Share of the weight by which its sums may be off by rounding."""
+TAIL, DOUBLINGS = 32, 2.0 ** np.arange(4)
+"""Number of points beyond the least share that tells how heavy tails are, and the shares, in units of it."""
 STATISTICS = ("mean", "var", "sd", "median", "quantile", "prob")
 RELATIONS: dict[str, Callable[..., Bools]] = {
     "<": operator.lt,
@@ -62,7 +66,43 @@ class Query:
         if self.statistic in ("var", "sd"):
             found = nearby.var()
             return math.sqrt(found) if self.statistic == "sd" else found
-        return nearby.quantile(0.5 if self.statistic == "median" else self.argument)
+        return quantile(nearby, self.share)
+
+    @property
+    def share(self) -> float:
+        """Share of a quantile."""
+        return 0.5 if self.statistic == "median" else self.argument
+
+
+def quantile(expansion: Expansion, share: float) -> float:
+    """Least point with at least a share of the weight, up to rounding, at or below it."""
+    points, weights = expansion.points[:, 0], expansion.weights
+    if (points[1:] < points[:-1]).any():
+        order = np.argsort(points)
+        points, weights = points[order], weights[order]
+    sums = np.cumsum(weights)
+    at = np.searchsorted(sums, (share - SLACK) * sums[-1])
+    return float(points[min(at, len(points) - 1)])
+
+
+def tail_index(expansion: Expansion) -> float:
+    """About how fast the distances from the median that a share p of the weight exceeds grow: as p^-k.
+
+    Moments of order 1 / k and above are infinite, as the mean of a Cauchy law, whose k is 1. Where k falls with p only
+    slowly, as for a very wide log-normal law, they are finite, but depend on values too rare to be among the points.
+
+    Parameters
+    ----------
+    expansion : points in increasing order with their weights, of which more than `TAIL` must lie beyond a share.
+    """
+    away = np.abs(expansion.points[:, 0] - quantile(expansion, 0.5))
+    order = np.argsort(away)[::-1]
+    away, beyond = away[order], np.cumsum(np.abs(expansion.weights[order]))
+    at = np.searchsorted(beyond, beyond[min(TAIL, len(away) - 1)] * DOUBLINGS)
+    if at[-1] >= len(away) or beyond[at[-1]] > beyond[-1] / 3 or not away[at[-1]] > 0 or (np.diff(at) == 0).any():
+        return 0.0
+    slopes = np.log(away[at[:-1]] / away[at[1:]]) / np.log(beyond[at[1:]] / beyond[at[:-1]])
+    return float(slopes.mean()) if slopes.min() > slopes.mean() / 4 else 0.0
 
 
 def parse_queries(text: str) -> list[Query]:

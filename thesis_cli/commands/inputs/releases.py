@@ -40,3 +40,14 @@ def open_release(source: ReleaseSource) -> Release:
         name = f"<{type(source).__name__}>"
         raise InputError(f"{name} is no release", "give the CSV file of one, or what dp_release returns")
     return release
+
+
+def release_of(source: object) -> Release | None:
+    """The release that a source stands for: a CSV file with a record beside it, or an object. None for any other."""
+    from thesis_cli.privacy.release.files import read_release, record_path
+    from thesis_cli.privacy.release.record import Release
+
+    if isinstance(source, str | Path):
+        return read_release(source) if record_path(source).is_file() else None
+    release = getattr(source, "release", source)
+    return release if isinstance(release, Release) else None

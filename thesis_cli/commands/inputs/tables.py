@@ -13,6 +13,7 @@ from thesis_cli.commands.core.fields import option
 if TYPE_CHECKING:
     import pandas as pd
 
+    from thesis_cli.base.arrays import Floats
     from thesis_cli.privacy.kernels import Rows
     from thesis_cli.privacy.tables.schema import Schema, Unknown
 
@@ -64,6 +65,42 @@ def read_rows(
     if not found:
         raise InputError("the table has no rows", "give a table of one row or more", source=table.source)
     return Rows.concatenate(found)
+
+
+def plain_columns(source: TableSource) -> tuple[dict[str, Floats], dict[str, tuple[str, ...]]]:
+    """The columns of a table without a schema, and the levels of those that are categories.
+
+    Returns
+    -------
+    columns : numbers, or the places of levels, NaN if missing, shape (rows,) each.
+    levels : texts in order, of each column that has one that is no number.
+
+    Raises
+    ------
+    InputError : the table cannot be read, has no rows, or an infinite number.
+    """
+    import numpy as np
+
+    from thesis_cli.privacy.tables.column_values import MISSING_TEXTS, looked_up, read_numbers, text_of
+    from thesis_cli.privacy.tables.table import open_table
+
+    table = open_table(source)
+    chunks = list(table.chunks())
+    if not chunks or not len(next(iter(chunks[0].values()))):
+        raise InputError("the table has no rows", "give a table of one row or more", source=table.source)
+    columns: dict[str, Floats] = {}
+    levels: dict[str, tuple[str, ...]] = {}
+    for name in table.columns:
+        values = np.concatenate([chunk[name] for chunk in chunks])
+        numbers, unreadable = read_numbers(values)
+        if unreadable.any():
+            levels[name] = tuple(sorted({text_of(value) for value in values.tolist()} - set(MISSING_TEXTS)))
+            numbers = looked_up(values, {level: float(i) for i, level in enumerate(levels[name])}, str)
+        if np.isinf(numbers).any():
+            row = int(np.argmax(np.isinf(numbers))) + 1
+            raise InputError(f"the column {name!r} is infinite in row {row}", "numbers are finite", source=table.source)
+        columns[name] = numbers
+    return columns, levels
 
 
 def table_label(source: TableSource) -> str:

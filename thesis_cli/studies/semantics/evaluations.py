@@ -14,8 +14,8 @@ from thesis_cli.embeddings.expansion import Expansion, wasserstein
 from thesis_cli.embeddings.kernels import Gaussian, median_distance
 from thesis_cli.privacy.release.files import read_release
 from thesis_cli.privacy.tables.expressions import read_columns
+from thesis_cli.semantics.composition import compose
 from thesis_cli.semantics.denotation import JointTable, Settings
-from thesis_cli.semantics.evaluate import evaluate
 from thesis_cli.semantics.parser import parse
 from thesis_cli.semantics.syntax import Call, Expression, Let
 from thesis_cli.studies.semantics.laws import Conditioned, Example
@@ -77,7 +77,7 @@ class EvaluationJudge:
         errors = np.empty(way.repeats)
         for k in range(way.repeats):
             start = time.perf_counter()
-            found = evaluate(self._expression, settings, int(rng.integers(2**31)))
+            found = compose(self._expression, settings, int(rng.integers(2**31)))
             seconds = time.perf_counter() - start
             errors[k] = self._target.distance(found.expansion)
         values = max(1, found.evaluations // calls(self._expression))
@@ -133,7 +133,7 @@ def released(path: Path, way: Way, rng: np.random.Generator) -> Accuracy:
     table = JointTable({"income": income, "age": age}, release.weights)
     settings = Settings(way.size, "gaussian", kernel.bandwidth, way.method)
     start = time.perf_counter()
-    found = evaluate(parse(RELEASED, table.columns), settings, int(rng.integers(2**31)), table)
+    found = compose(parse(RELEASED, table.columns), settings, int(rng.integers(2**31)), table)
     seconds = time.perf_counter() - start
     apart = wasserstein(law, found.expansion)
     return Accuracy(
