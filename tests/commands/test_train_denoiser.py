@@ -9,6 +9,7 @@ import thesis_cli as tc
 from tests.learning.models import pairs
 from thesis_cli.base.errors import InputError
 from thesis_cli.learning.grid_model import GridWeights
+from thesis_cli.learning.shared_model import load_weights
 from thesis_cli.models.images import read_images, write_image
 
 
@@ -29,7 +30,7 @@ def test_from_pairs_to_denoised_images_and_a_model(cli, tmp_path, folders):
     result = cli(*training, "--quiet")
     assert result.status == 0, result.err
     assert "noisy: 4 pairs of 5 x 4 pixels" in result.out
-    weights, record = GridWeights.load(tmp_path / "w.safetensors"), json.loads((tmp_path / "w.json").read_text())
+    weights, record = load_weights(tmp_path / "w.safetensors"), json.loads((tmp_path / "w.json").read_text())
     assert weights.about["settings"]["iterations"] == 4
     assert (record["images"], record["noisy_error"]) == (4, (noisy != clean).mean())
     assert (tmp_path / "w.csv").read_text().startswith("iteration,map_calls,seconds,objective,step\n")

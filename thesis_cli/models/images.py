@@ -1,6 +1,7 @@
-"""Binary images as arrays: PNG, PBM, PGM and NPY files, or folders of them, read and written.
+"""Images as arrays: PNG, PBM, PGM and NPY files, or folders of them, read and written.
 
-True is white in a picture, and the larger of the two values of an NPY file.
+Binary images are booleans: True is white in a picture, and the larger of the two values of an NPY
+file. Those of more values keep them.
 """
 
 from __future__ import annotations
@@ -38,19 +39,19 @@ Grey = npt.NDArray[Any]
 
 
 class Images(NamedTuple):
-    """Binary images of one size.
+    """Images of one size.
 
     Attributes
     ----------
     names : of the files without their suffix; the images of a stack have its name and a number.
-    pixels : shape (count, height, width).
+    pixels : booleans, or values as the files have them, shape (count, height, width).
     """
 
     names: list[str]
-    pixels: Bools
+    pixels: Grey
 
 
-def read_images(path: Path, threshold: float | None = None) -> Images:
+def read_images(path: Path, threshold: float | None = None, several: bool = False) -> Images:
     """The images of a file, or those of a folder sorted by name.
 
     Parameters
@@ -59,6 +60,7 @@ def read_images(path: Path, threshold: float | None = None) -> Images:
         width) or a stack of them (count, height, width).
     threshold : grey value; brighter pixels are True. Colours count as their brightness. None if the
         images have two values and no more.
+    several : whether images keep their values, which may be many.
 
     Raises
     ------
@@ -73,7 +75,7 @@ def read_images(path: Path, threshold: float | None = None) -> Images:
         if stacks and grey.shape[1:] != stacks[0].shape[1:]:
             problem = f"is {_size(grey)}, but {names[0]} is {_size(stacks[0])}"
             raise InputError(problem, "give images of one size", source=file)
-        if threshold is None:
+        if threshold is None and not several:
             _check_binary(grey, file)
         left -= grey.size
         stacks.append(grey if threshold is None else grey > threshold)
@@ -81,11 +83,11 @@ def read_images(path: Path, threshold: float | None = None) -> Images:
     if len(set(names)) < len(names):
         twice = next(name for at, name in enumerate(names) if name in names[:at])
         raise InputError(f"has two images {twice}", "give each a name of its own", source=path)
-    return Images(names, np.concatenate(stacks) if threshold is not None else _two_values(stacks, path))
+    return Images(names, np.concatenate(stacks) if threshold is not None or several else _two_values(stacks, path))
 
 
-def write_image(path: Path, pixels: Bools) -> None:
-    """Write an image, shape (height, width), in the format that the name ends in.
+def write_image(path: Path, pixels: Grey) -> None:
+    """Write an image, booleans or bytes of shape (height, width), in the format that the name ends in.
 
     Raises
     ------
@@ -95,7 +97,7 @@ def write_image(path: Path, pixels: Bools) -> None:
     write_atomic({path: encoded(pixels, path)})
 
 
-def encoded(pixels: Bools, path: Path) -> bytes:
+def encoded(pixels: Grey, path: Path) -> bytes:
     """The bytes of a file with an image, shape (height, width); as `write_image`."""
     suffix = path.suffix.lower()
     data = io.BytesIO()
@@ -106,9 +108,19 @@ def encoded(pixels: Bools, path: Path) -> bytes:
 
         Image.fromarray(pixels).save(data, format="PNG")
     elif suffix in (".pbm", ".pgm"):
+        if pixels.dtype != np.bool_ and suffix == ".pbm":
+            raise InputError(f"{path} is for two values", "give a .png, .pgm or .npy file")
         kind, rest = (b"P4", b"") if suffix == ".pbm" else (b"P5", b"255\n")
         data.write(b"%s\n%d %d\n%s" % (kind, pixels.shape[1], pixels.shape[0], rest))
-        data.write((np.packbits(~pixels, axis=1) if suffix == ".pbm" else np.uint8(255) * pixels).tobytes())
+        data.write(
+            (
+                np.packbits(~pixels, axis=1)
+                if suffix == ".pbm"
+                else np.uint8(255) * pixels
+                if pixels.dtype == np.bool_
+                else pixels
+            ).tobytes()
+        )
     else:
         raise InputError(f"{path} does not end in {', '.join(SUFFIXES)}", "give a name that does")
     return data.getvalue()
