@@ -20,7 +20,7 @@ import numpy as np
 from thesis_cli.privacy.audit.stages import CASES, stage_audit
 from thesis_cli.privacy.copula.copula import CopulaStages
 from thesis_cli.privacy.copula.vectors import ColumnStage, PairStage
-from thesis_cli.privacy.measure.parts import Cells
+from thesis_cli.privacy.measure.parts import CellCounts
 from thesis_cli.privacy.mechanisms import mechanism, stages
 from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.privacy.mechanisms.stages import CountStage, OpenDPStages
@@ -117,7 +117,7 @@ FAULTS: dict[str, tuple[tuple[str, ...], Callable[[], list[Any]]]] = {
         lambda: [patch.object(stages, "_factor", lambda unit: 1.0)],
     ),
     "sensitivity of the number of rows over 20": ((SECRET,), lambda: _times(CountStage, "l2_sensitivity", 0.05)),
-    "sensitivity of counts halved": (("dp-measure",), lambda: _times(Cells, "sensitivity", 0.5)),
+    "sensitivity of counts halved": (("dp-measure",), lambda: _times(CellCounts, "sensitivity", 0.5)),
 }
 """Kinds of releases to audit, and patches, by fault."""
 

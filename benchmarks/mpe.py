@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 from thesis_cli.inference.best_configuration import best_configuration
-from thesis_cli.inference.external.cost_function_process import Model, Problem, _post
+from thesis_cli.inference.external.cost_function_process import MapProblem, Model, _post
 from thesis_cli.inference.message_passing.block_search import BlockSearch
 from thesis_cli.inference.message_passing.trws import TRWS
 from thesis_cli.models.factor_graph import Factor, FactorGraph
@@ -86,7 +86,7 @@ def by_neighbourhoods(name, seconds):
 
     graph = model(name)
     none = np.empty((0, len(graph.cardinalities)), np.int64)
-    problem = Problem(np.zeros(sum(graph.cardinalities)), -np.inf, None, none)
+    problem = MapProblem(np.zeros(sum(graph.cardinalities)), -np.inf, None, none)
     whole = Model(graph.cardinalities, graph.factors)
     costs = whole.costs(problem)
     network = pytoulbar2.CFN(vns=-4)

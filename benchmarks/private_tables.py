@@ -25,7 +25,7 @@ from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.studies.privacy.real_releases import copula
 from thesis_cli.studies.privacy.real_tables import SOURCES, table
 from thesis_cli.studies.privacy.stated_tables import STATED, stated_table
-from thesis_cli.studies.privacy.utility import Judge
+from thesis_cli.studies.privacy.utility import ReleaseJudge
 
 ROOT = Path(__file__).parents[1]
 KEY = ["table", "method", "epsilon", "draw"]
@@ -132,7 +132,7 @@ def network(codes, sizes, rho, rng):
 @cache
 def judged(name):
     found = stated_table(name) if name in STATED else table(name)
-    return found, Judge(found)
+    return found, ReleaseJudge(found)
 
 
 def released(name, method, epsilon, draw):

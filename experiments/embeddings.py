@@ -219,12 +219,13 @@ CLAIMS = [
             ("eq. C.17", "Proposition 12, eq. C.17",
                 "with public rows the projection error is at most the error of their uniform weights"),
             ("eq. C.26", "Theorem 11, eq. C.26",
-                "the reduced set error is at most the privacy error, if the weights are the best"),
+                "the reduced set error is at most the privacy error, for the best weights of points that include the "
+                "table's rows"),
             ("Lemma 7", "Lemma 7",
                 "the random features error is at most 2 sqrt(delta), delta the largest error of an inner product"),
             ("eq. 4.5, bound", "eq. 4.5",
                 "the error of the mean of a function h of the RKHS is at most |h| times the RKHS distance"),
-            ("exponential mechanism", "4.3.4",
+            ("exponential mechanism", "4.3.4, paragraph 2: 'differential privacy is achieved by releasing R'",
                 "the exponential mechanism is epsilon-private: over all tables that it may release, the ln ratio of "
                 "their probabilities is at most epsilon"),
         )
@@ -233,7 +234,7 @@ CLAIMS = [
         _ratio("eq. C.6").means("dimension", "size", least=10).furthest(1.0),
         "the mean squared privacy error of released weights is F times the variance of the noise, F the number of "
         "coordinates (ratio, the furthest from 1)", scale=0.2),
-    Claim("finite sample", "Thesis 4.2.2", "identity", "=", 1.0,
+    Claim("finite sample", "Thesis 4.2.2: 'independently of the dimension of'", "identity", "=", 1.0,
         _ratio("finite sample").means("dimension", "size", least=10).furthest(1.0),
         "the table's embedding converges to mu_X at the rate N^(-1/2) in every dimension: its mean squared "
         "distance is (1 - |mu_X|^2)/N (ratio, the furthest from 1 of all dimensions and sizes)", scale=0.3),
@@ -257,12 +258,13 @@ CLAIMS = [
         )
     ),
     *(
-        Claim(f"proxy, D = {d}, epsilon = {e:g}", "Thesis C.2.1: 'it can be expected to be a good proxy'",
+        Claim(f"proxy, D = {d}, epsilon = {e:g}", "Thesis C.2.1: 'is also a good proxy for the RKHS distance'",
             "comparison", "=", 1.0,
             _ratio("proxy", dimension=d, epsilon=e).mean(least=3),
-            "the distance to the table's embedding is a good proxy for that to the population's, mu_X: Algorithm 2 "
-            f"with 319 public rows, D = {d}, epsilon = {e:g} (distance to mu_X over distance to the table's embedding)",
-            finding="C.2.1, the table's embedding as a proxy", tag="reading", weight=3, scale=1.3,
+            "the distance to the table's embedding can be expected to be a good proxy for that to the population's, "
+            f"mu_X: Algorithm 2 with 319 public rows, D = {d}, epsilon = {e:g} (distance to mu_X over distance to the "
+            "table's embedding)",
+            finding="C.2.1, the table's embedding as a proxy", tag="reading", weight=2, scale=1.3,
             reading=Reading("good: within a factor of two", 1.0))
         for d in (2, 5)
         for e in EPSILONS

@@ -214,7 +214,7 @@ EXPERIMENT = Experiment(
     tasks=tasks,
     run=run,
     plot=plot,
-    # Distances without noise are small differences; docs/reproduce.md, Rounding in Figures 4.1 and 4.2.
+    # Distances without noise are small differences, and processors round the basis of Algorithm 2 differently.
     tolerances={"distance": Tolerance(relative=1e-6)},
     caption=CAPTION,
     claims=CLAIMS,

@@ -87,7 +87,7 @@ CLAIMS = [
         "the network gains more with Sort and add than with DFS at T = 5 (difference of the log10 of the speedups "
         "until 20% of the tasks are solved)"),
     *(
-        Claim(f"{name}, solved", "Thesis 5.5.1, D.2", "comparison", ">", 0.0, measured(gains.more_solved, search),
+        Claim(f"{name}, solved", "Thesis D.2, Figure D.3", "comparison", ">", 0.0, measured(gains.more_solved, search),
             f"with the network, {name} solves more tasks of T = 5 than with the prior by examining the same number "
             "of programs (difference of the shares of tasks)")
         for search, name in ((search, FIGURE_5_3A[search][0].search) for search in SOURCE)

@@ -54,7 +54,9 @@ def rounded(row):
     return Tolerance(relative=1e-5) if row["quantity"] == "squared gradient" else None
 
 
-H, E, OWN = "Hazan et al. V, Figure 8", "Hazan et al. IV-E", "this project"
+H, OWN = "Hazan et al. V, Figure 8", "this project"
+GRADIENT = "Hazan et al. IV-E: 'Thus the gradient satisfies'"
+INTERVALS = "Hazan et al. IV-E: 'the best concentration of these two bounds'"
 NOT_SAME = "Hazan et al. IV-E, concentration of the entropy bound"
 WELL = Reading("well: the mean error is below a quarter of the expectation", 0.0)
 
@@ -72,30 +74,31 @@ CLAIMS = [
         select(quantity="squared gradient").number("value").most_off(1.0, error=1e-5),
         "both bounds have the same gradient by the noise: its square is the number of variables almost everywhere "
         "(square over n by difference quotients, 10 x 10 variables, the furthest from 1 of both functions)"),
-    Claim("steepness, maximum", E, "bound", "<", 1.0,
+    Claim("steepness, maximum", GRADIENT, "bound", "<", 1.0,
         select(function=MAXIMUM, quantity="steepness").number("value").largest(),
         "the maximum changes by at most a = sqrt(n) times the length of a move of the noise (largest ratio)"),
     Claim("steepness, noise", "Hazan et al. IV-E: 'The (sub)gradient of these functions is structured'",
         "bound", "<", 1.0,
         select(function=NOISE, quantity="steepness").number("value").largest(),
-        "so does the noise at the maximiser, to which the corollaries are applied (largest ratio)", finding=NOT_SAME,
+        "the noise at the maximiser meets the condition of the corollaries that are applied to it: it changes by at "
+        "most a = sqrt(n) times the length of a move of the noise (largest ratio)", finding=NOT_SAME,
         tag="substantive", weight=7),
     Claim("same concentration", H, "comparison", "=", 1.0,
         VARIANCES[0].over(VARIANCES[1], "coupling").furthest(1.0),
         "the concentration properties of the entropy bound and the log-partition bound are the same (variance of "
         "the noise at the maximiser over that of the maximum, the coupling where it is furthest from 1)",
-        finding=NOT_SAME, tag="substantive", weight=6),
+        finding=NOT_SAME, tag="substantive", weight=7),
     Claim("Corollary 8", "Hazan et al. Corollary 8", "bound", "<", 1.0, _variance(MAXIMUM, 4.0),
         "the variance of the maximum is at most 4n (ratio, the largest in its errors)"),
-    Claim("Corollary 8, noise", E, "comparison", "<", 1.0, _variance(NOISE, 4.0),
-        "so is the variance of the noise at the maximiser, which the corollary does not cover, on these models "
+    Claim("Corollary 8, noise", GRADIENT, "comparison", "<", 1.0, _variance(NOISE, 4.0),
+        "the variance of the noise at the maximiser, which Corollary 8 does not cover, is at most 4n on these models "
         "(ratio, the largest in its errors)"),
     Claim("variance of the maximum", OWN, "bound", "<", 1.0, _variance(MAXIMUM, math.pi**2 / 6),
         "the variance of the maximum is at most n pi^2/6 (ratio, the largest in its errors)", scale=0.1),
-    Claim("Figure 8, rapidly", H, "comparison", "<", 0.5,
+    Claim("Figure 8, rapidly", f"beside {H}: 'The error reduces rapidly'", "comparison", "<", 0.5,
         select(quantity="error", count=10).over(select(quantity="error", count=1), "coupling", "function").largest(),
-        "the error reduces rapidly as M increases (mean error with M = 10 over that with M = 1, the largest of all "
-        "couplings and both functions)", reading=Reading("rapidly: to less than half", 0.0)),
+        "the error falls to less than half as M increases, as that of any mean of draws with a finite variance does "
+        "(mean error with M = 10 over that with M = 1, the largest of all couplings and both functions)"),
     Claim("Figure 8, ten samples", H, "comparison", "<", 0.25,
         select(function=NOISE, quantity="relative error", count=10).largest(weakest=False),
         "10 samples are enough to estimate the expectation of the entropy bound well (mean error over expectation, "
@@ -108,13 +111,14 @@ CLAIMS = [
         select(function=MAXIMUM, quantity="relative error", count=10).largest(weakest=False),
         "10 samples are enough to estimate the expectation of the log-partition bound well (mean error over "
         "expectation, at the coupling where it is largest)", reading=WELL),
-    Claim("intervals", E, "bound", "<", 0.5,
+    Claim("intervals", INTERVALS, "bound", "<", 0.5,
         select(function=MAXIMUM, quantity="outside", at=0.5).lowest(0.5, sign=-1),
         "the deviation of the maximum is within the better of the two double-sided bounds with the stated "
         "probability (share outside at delta = 0.5, the largest)"),
-    Claim("intervals, noise", E, "comparison", "<", 0.5,
+    Claim("intervals, noise", INTERVALS, "comparison", "<", 0.5,
         select(function=NOISE, quantity="outside", at=0.5).lowest(0.5, sign=-1),
-        "so is the deviation of the noise at the maximiser, on these models (share outside at delta = 0.5)"),
+        "the deviation of the noise at the maximiser is within the better of the two double-sided bounds with the "
+        "stated probability on these models (share outside at delta = 0.5)"),
     Claim("width of intervals", OWN, "comparison", ">", 3.0, _width,
         "the better of the two bounds is more than three times as wide as the interval of the normal law (95 %, M "
         "= 10, the maximum, at the coupling where the ratio is least)"),

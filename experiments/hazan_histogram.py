@@ -153,8 +153,8 @@ CLAIMS = [
     Claim("rate and M", OWN, "comparison", "=", 0.5, _growth(),
         "the rate of decay grows like sqrt(M), as for means of a normal law, and not like the M of the bound "
         "exp(-M r / 4a) (d ln rate / d ln M between M = 1 and 10)", scale=0.25),
-    Claim("exponential in M", "Hazan et al. IV-B", "comparison", ">", math.log(2) / 5 / (math.log(5) / 4),
-        _per_sample(),
+    Claim("exponential in M", "Hazan et al. IV-B: 'decays exponentially in the number of samples'",
+        "comparison", ">", math.log(2) / 5 / (math.log(5) / 4), _per_sample(),
         "the probability of a given deviation decays exponentially in the number of samples (fall of its logarithm "
         "per sample between M = 5 and 10 over that between 1 and 5; 0.34 if it fell like 1/M)"),
 ]

@@ -107,12 +107,13 @@ CLAIMS = [
         "the variance is at most the weighted mean of f'^2, for eta from 0 to 1 (least ratio of right side and "
         "variance, six functions, four distributions)", scale=0.01),
     Claim("Theorem 5, range", "Hazan et al. Lemma 2, Theorem 5", "bound", ">", 1.0, _step("eta = -1", 1e-4),
-        "so it is for eta from the minimum of -Q'' / Q'^2 on (right side over variance, Gumbel distribution, where "
-        "that minimum is -infinity, eta = -1, f = max(t - 2, 0))", finding=LEMMA,
-        tag="slip", weight=4),
-    Claim("second moments", "Hazan et al. Lemma 2", "bound", ">", 0.0, _step("second moment of 1", 1e-6),
-        "the second moment is at most C times the mean of f'^2 (right side less left, Laplace distribution, f = 1)",
-        finding=LEMMA, tag="substantive", weight=4),
+        "the variance is at most the weighted mean of f'^2 for eta from the minimum of -Q'' / Q'^2 on (right side "
+        "over variance, Gumbel distribution, where that minimum is -infinity, eta = -1, f = max(t - 2, 0))",
+        finding=LEMMA, tag="slip", weight=5),
+    Claim("second moments", "Hazan et al. IV-A, proof of Lemma 2", "bound", ">", 0.0,
+        _step("second moment of 1", 1e-6),
+        "the second moment, and with it the variance, is at most C times the mean of f'^2 (right side less left, "
+        "Laplace distribution, f = 1)", finding=LEMMA, tag="substantive", weight=3),
     Claim("Laplace", "Hazan et al. IV-A: 'follows from our result by setting'",
         "identity", "=", 4.0, _step("Laplace constant", 1e-6),
         "eta = 1/2 gives Ledoux's constant 4 of the Laplace distribution"),

@@ -195,16 +195,17 @@ CLAIMS = [
     Claim("sharp moment of maxima", OWN, "bound", ">", 0.0, _at_most(lambda u: bounds.gumbel_moment(u, SIDE**2)),
         "the moment of a perturbed maximum is at most that of the sum of n Gumbel variables (difference of the "
         "logarithms, fewest standard errors above 0)", scale=0.2),
-    Claim("Figure 2a, right", "Hazan et al. IV-D, Figure 2", "comparison", ">", 0.0, _gap(0.99),
+    Claim("Figure 2a, right", "Hazan et al. IV-D: 'On the other hand'", "comparison", ">", 0.0, _gap(0.99),
         "alpha(lambda) < beta(lambda) as lambda tends to 1 (ln beta - ln alpha at 0.99)"),
-    Claim("Figure 2a, left", "Hazan et al. IV-D, Figure 2", "comparison", "<", 0.0, _gap(0.1),
-        "the two bounds behave differently at the other end (ln beta - ln alpha at 0.1)"),
+    Claim("Figure 2a, left", "Hazan et al. IV-D: 'they behave differently at'", "comparison", "<", 0.0, _gap(0.1),
+        "the two bounds behave differently at the ends of their range: near 0 alpha(lambda) is the larger one (ln beta "
+        "- ln alpha at 0.1)"),
     Claim("Figure 2a, where they cross", OWN, "comparison", "<", 0.5, _step("moments cross"),
         "beta is below alpha only in the first half of the range (lambda at which the two cross)"),
     Claim("floor of Corollary 10", OWN, "comparison", ">", 2.0, _step("Corollary 10, a million samples"),
         "Corollary 10 bounds no deviation below 2a, however many samples there are (its deviation with a million "
         "samples, delta = 0.1, a = 1)"),
-    Claim("footnote 3, junction", "Hazan et al. IV-D, Figure 2", "identity", "=", 0.0, _step("junction"),
+    Claim("footnote 3, junction", "Hazan et al. IV-D, footnote 3", "identity", "=", 0.0, _step("junction"),
         "the junction of the two pieces of Corollary 12 lies approximately on the Poincare curve (Corollary 12 "
         "over Corollary 10 at ln(1/delta) / M = 2, less 1; it is exact)", scale=1e-3),
     Claim("Figure 2c, below the junction", OWN, "bound", ">", 1.0, _step("deviations, ratio", 0.0),

@@ -241,7 +241,7 @@ CLAIMS = [
     Claim("power", "Thesis D.5: 'this upper bound can be minimized by optimizing the Rank loss'",
         "identity", "=", 0.0, _most("power", *KINDS),
         "the order by true marginal probabilities minimises the expectation of the bound L_r^T, T > 1 (relative "
-        "excess over the best of all orders, the largest)", finding=FINDING, tag="substantive", weight=6,
+        "excess over the best of all orders, the largest)", finding=FINDING, tag="substantive", weight=5,
         scale=SEEN),
     Claim("cost, independent", "this project", "identity", "=", 0.0, _most("cost", "independent"),
         "the order by true marginal probabilities minimises the expected total cost of Sort and add for "
@@ -249,7 +249,8 @@ CLAIMS = [
     Claim("cost", "this project (Lemma 2 bounds it only)", "identity", "=", 0.0, _most("cost", *KINDS),
         "the order by true marginal probabilities minimises the expected total cost of Sort and add for any labels "
         "(relative excess over the best of all orders, the largest)", finding=FINDING, scale=SEEN),
-    Claim("sum of powers", "Thesis D.5", "bound", "<", 1.0, _bound("total over C_A^(T+1)").largest(ROUNDING),
+    Claim("sum of powers", "Thesis D.5: 'the total time until a solution is found can be upper bounded'",
+        "bound", "<", 1.0, _bound("total over C_A^(T+1)").largest(ROUNDING),
         "1^T + ... + C_A^T <= C_A^(T+1) (ratio of the sides, the largest up to C_A = 34 and T = 5)", scale=SEEN),
     Claim("a linear bound", "this project", "bound", "<", 0.0, _bound("total less C^T D").largest(ROUNDING),
         "the total cost of Sort and add is at most that of the C_P labels of the program plus C^T L_r, so that "
@@ -262,10 +263,11 @@ CLAIMS = [
         select(of="Example 15", what="L_r").read(),
         "the Rank loss of Example 15 is 7 (for the order that its words describe, C_P = 6, C_A = 11, D = 5; its "
         "listing is lost)", scale=1),
-    Claim("correlation", "Thesis D.5", "comparison", ">", 0.0, _correlation,
+    Claim("correlation", "Thesis D.5: 'the relationship between the Rank loss and'",
+        "comparison", ">", 0.0, _correlation,
         "programs with a larger Rank loss take Sort and add longer (rank correlation of the Rank loss and the "
         "programs examined)"),
-    Claim("smaller Rank loss", "Thesis D.5", "comparison", ">", 0.0,
+    Claim("smaller Rank loss", "Thesis D.5: 'a sensible step in preparation'", "comparison", ">", 0.0,
         LOSSES.where(of="prior").less(LOSSES.where("of != 'prior'"), "length").mean(),
         "a network trained with cross entropy makes predictions for a small Rank loss (mean over test programs of "
         "T = 3 of the prior's less the network's)"),

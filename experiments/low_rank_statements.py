@@ -118,7 +118,8 @@ CLAIMS = [
     Claim("Proposition 3", "Thesis Proposition 3", "identity", "=", 0.0, select(quantity="U limit at 0").furthest(),
         "U(alpha) tends to E[U] as alpha tends to 0: extrapolation from alpha = +-0.05 and +-0.1 less the mean of "
         f"other samples, nats {OFF}", scale=NATS),
-    Claim("limit of L", "Thesis 2.3.4", "identity", "=", 0.0, select(quantity="L limit at 0").furthest(),
+    Claim("limit of L", "Thesis 2.3.4: 'can be defined by continuity'",
+        "identity", "=", 0.0, select(quantity="L limit at 0").furthest(),
         "L(alpha) tends to L(0) = E[L] as alpha tends to 0: extrapolation from alpha = +-0.05 and +-0.1 less the "
         f"mean of other samples, nats {OFF}", scale=NATS),
     Claim("Lemma 1", "Thesis Lemma 1", "bound", ">", 0.0, _lowest("lemma", "alpha < 2 and size > 0"),

@@ -18,7 +18,7 @@ from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
 from thesis_cli.reproduction.measuring import measure, select
 from thesis_cli.studies.privacy.real_releases import COPULA, HISTOGRAMS, SECOND, TABLE, THIRD, released
-from thesis_cli.studies.privacy.utility import SCORES, SOURCES, Judge, table
+from thesis_cli.studies.privacy.utility import SCORES, SOURCES, ReleaseJudge, table
 
 PEERS = Path(__file__).resolve().parents[1] / "results" / "peers.csv"
 DELTA = 1e-6
@@ -41,7 +41,7 @@ def judged(name, private):
     """A table with at most `private` private rows, and its judge."""
     found = table(name)
     found = replace(found, private=found.private[:private])
-    return found, Judge(found)
+    return found, ReleaseJudge(found)
 
 
 def tasks(settings):

@@ -238,7 +238,7 @@ CLAIMS = [
         "estimators that the thesis calls unbiased are unbiased, also those debiased or with a control variate "
         "(bias over RMSE, mean of the models, at the alpha and M up to 100 where it is most standard errors off 0; "
         "that of the Exponential trick without debiasing is 0.05 and more)", scale=0.05),
-    Claim("moments of samples", "Thesis 3.3", "bound", "<", 0.0,
+    Claim("moments of samples", "Thesis 3.3: 'would not lead to an unbiased estimator'", "bound", "<", 0.0,
         _full(estimator="moments", alpha=0.5, samples=10).number("bias", "bias_error").pooled(),
         "estimates from moments of exact samples are biased, because of the logarithm: downwards below order 1 "
         "(bias at alpha = 0.5 and M = 10, mean of the models, nats)"),
@@ -246,7 +246,7 @@ CLAIMS = [
         Claim(f"Exponential trick, {name}", source, "bound", "<", 1.0,
             _mean_mse(f"Exponential, {key}, biased", f"Gumbel, {key}", INNER), f"{statement} {MSES}")
         for name, source, key, statement in (
-            ("ln Z known", "Thesis 3.3, 3.3.2", "ln Z known",
+            ("ln Z known", "Thesis 3.3: 'a lower-variance (but biased) estimator'", "ln Z known",
                 "with ln Z known, the Exponential trick, its bias included, has a lower MSE than the Gumbel trick, "
                 "and so a lower variance"),
             ("independent noise", "Thesis 3.3.2: 'will be provably lower than the MSE'", "independent",
@@ -257,7 +257,7 @@ CLAIMS = [
         _worst_mse("Exponential, shared, biased", "Gumbel, shared", INNER),
         "with ln Z unknown and shared noise, the Exponential trick has a lower MSE than the Gumbel trick (ratio of "
         "MSEs, at the model, alpha and M where it exceeds 1 by most standard errors)",
-        finding="3.3.2, the Exponential trick with shared noise", tag="substantive", weight=6),
+        finding="3.3.2, the Exponential trick with shared noise", tag="reading", weight=5),
     *(
         Claim(f"variance at 1, {name}", OURS, "identity", "=", 1.0, _variance_at_one(name, factor),
             f"the variance of the estimator `{name}` at alpha = 1 is {formula}, V = var ln p (measured over "

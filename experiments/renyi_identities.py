@@ -120,7 +120,7 @@ CLAIMS = [
             ("inf", "3.4", "-ln max p", ["inf"]),
         )
     ),
-    Claim("Shannon entropy, as printed", "Thesis 1.5.2", "identity", "=", 0.0,
+    Claim("Shannon entropy, as printed", "Thesis 1.5.2, paragraph 1", "identity", "=", 0.0,
         select(quantity="limit", argument="1, above")
         .number(lambda found: found.value + found.expected)
         .least(LARGEST * NEAR),

@@ -107,7 +107,8 @@ The source states these results in section 3.3.2 and has no such figure."""
 # fmt: off
 CLAIMS = [
     *(
-        Claim(f"{end} bounds, {name}", "Thesis 3.3.2", "bound", ">", 0.0, _least_slack(end, tricks),
+        Claim(f"{end} bounds, {name}", "Thesis 3.3.2: 'or from its relatives (Chapter 2)'",
+            "bound", ">", 0.0, _least_slack(end, tricks),
             f"the low-rank bounds on ln Z_alpha of the {name} tricks give {end} bounds on H_alpha (slack in nats, "
             "at the model, order and trick where it is fewest standard errors above 0; most slacks are some tenths "
             "and more, and where one configuration has nearly all the probability the bound is attained)", scale=0.25)

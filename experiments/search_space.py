@@ -228,12 +228,11 @@ CLAIMS = [
         _least_growth,
         "from T = 3 to 5 the space grows by more than from 2e6 to 1e10, whatever the types of the inputs (log10 of "
         "the ratio, the least over the types of inputs)"),
-    Claim("programs examined", "Thesis D.4: 'recursively consider all ways of filling in the rest of the program'",
-        "identity", "=", 1,
+    Claim("programs examined", f"{PROJECT} (Thesis D.4)", "identity", "=", 1,
         _examined([FULL, LAZY]).most_off(1.0),
         "depth-first search examines every program, once (number of programs examined over the exact number, up to "
         "T = 3)", scale=1e-7),
-    Claim("programs a second", "Thesis D.4, its C++ search", "published", "=", 3e6,
+    Claim("programs a second", "Thesis D.4: 'explore the search space at roughly'", "published", "=", 3e6,
         select(method=FULL, length=GONE_THROUGH).number("programs").per("seconds").least(),
         "depth-first search explores roughly 3e6 programs a second (programs a second here, each run on all 5 "
         "examples; T = 3, the least over the types of inputs)", printed="~3 x 10^6",

@@ -84,11 +84,11 @@ of 0 are not drawn. The source has no figure."""
 
 # fmt: off
 CLAIMS = [
-    Claim("Hoeffding", "Vembu et al. 2.3", "bound", "<", 0.0, _hoeffding,
+    Claim("Hoeffding", "Vembu et al. 2.3: 'the following exponential tail bound'", "bound", "<", 0.0, _hoeffding,
         "P(|<gradient - d, z>| >= e) <= 2 exp(-e^2 S / (2 R^2 G^2)) (probability less bound, fewest standard "
         "errors below 0)"),
-    Claim("gradient", "Vembu et al. 1, 2.3", "identity", "=", 0.0,
-        select(quantity="gradient").furthest(),
+    Claim("gradient", "Vembu et al. 1: 'the first order moment'; 2.3: 'a finite sample of size S'",
+        "identity", "=", 0.0, select(quantity="gradient").furthest(),
         "the gradient of ln Z is the mean of the features, which samples estimate (estimate by coupling from the "
         "past less the exact gradient, most standard errors off)", scale=0.05),
     Claim("Hoeffding by the width", "this project", "bound", ">", 1.0,

@@ -250,20 +250,22 @@ against the span. The source has no figure."""
 
 # fmt: off
 CLAIMS = [
-    Claim("upper bound", "Thesis eq. 2.8", "bound", ">", 0.0, _on_its_side(ways.UPPER, 1),
+    Claim("upper bound", "Thesis 2.3: 'Unary perturbations provide the upper bound'",
+        "bound", ">", 0.0, _on_its_side(ways.UPPER, 1),
         "the mean maximum under noise on variables that determine a structure is above ln Z (difference, fewest "
         "standard errors above 0)", scale=0.5),
-    Claim("lower bound", "Thesis eq. 2.14", "bound", "<", 0.0, _on_its_side(ways.LOWER, -1),
+    Claim("lower bound", "Thesis 2.3.4: 'is the Gumbel trick lower bound'",
+        "bound", "<", 0.0, _on_its_side(ways.LOWER, -1),
         "the mean maximum under the noise over its number of terms is below ln Z (difference, fewest standard "
         "errors below 0)", scale=0.5),
-    Claim("independent bits", "Thesis eq. 2.8", "identity", "=", 0.0, _product,
+    Claim("independent bits", OWN, "identity", "=", 0.0, _product,
         "for independent bits the upper bound is ln Z (difference, most standard errors from 0)", scale=0.3),
-    Claim("every structure", "Thesis eq. 2.1", "identity", "=", 0.0, _unbiased,
+    Claim("every structure", "Thesis eq. 2.1'", "identity", "=", 0.0, _unbiased,
         "the mean maximum under noise on every structure is ln Z (difference, most standard errors from 0)", scale=0.1),
     Claim("perturbations for the promise", GUARANTEE, "bound", ">", 0.75, _share_within(ways.EVERY),
         "(pi^2/6) / (ln(1 + epsilon)^2 / 4) perturbations of all structures give Z within a factor of 1 +- epsilon "
         "with probability 3/4, whatever the space and its size"),
-    Claim("product with exact samples", f"Vembu et al. {TWENTY_FIVE}", "bound", ">", 0.75,
+    Claim("product with exact samples", f"{OWN} (Vembu et al. {TWENTY_FIVE})", "bound", ">", 0.75,
         _share_within(ways.DRAWN, ways.COUPLED),
         "a product with exact samples gives Z within a factor of 1 +- epsilon with probability 3/4, also with far "
         "fewer samples than the theorem's, by the sharp variance bound (share of runs, draws and META)"),

@@ -199,22 +199,23 @@ def _share_right(frame, *cases):
     return Measurement(max(shares), error=1e-12)
 
 
-SECTION, TWO = "Vembu et al. 4", "Vembu et al. 2.1"
+OWN, PREFIXES = "this project", "Vembu et al. 4: 'The number of subtrees with'"
 WRONG = "(largest share of graphs that it decides wrongly)"
 EXCESS = select(part="trees", quantity="largest excess over the nonempty subtrees").number("value")
 
 # fmt: off
 CLAIMS = [
-    Claim("sizes", "Vembu et al. 2.2", "identity", "=", 0.0, _largest("counts", "size over count, ln"),
+    Claim("sizes", "Vembu et al. 2.2, footnote 1", "identity", "=", 0.0, _largest("counts", "size over count, ln"),
         "|Y| is known in all applications: sizes of the spaces are those of a count by definition (ln of the "
         "ratio, furthest from 0)", scale=0.01),
-    Claim("number of cycles", TWO, "bound", "<", 1.0, _largest("counts", "size over |V|! |V|"),
+    Claim("number of cycles", "Vembu et al. Theorem 2.1, proof: 'First, observe that'",
+        "bound", "<", 1.0, _largest("counts", "size over |V|! |V|"),
         "the cycles over subsets of V are fewer than |V|! |V| (largest ratio, 3 to 12 vertices)"),
     Claim("reduction", "Vembu et al. Theorem 2.1", "identity", "=", 0.0,
         _wrong("twice"),
         "G has a Hamiltonian cycle if and only if ln Z >= |V| ln(|V|! |V|), with psi over Sigma x Sigma and a "
         f"symmetric adjacency matrix {WRONG}", finding="Vembu et al. Theorem 2.1, edges counted twice", tag="slip",
-        weight=4, scale=0.01),
+        weight=5, scale=0.01),
     Claim("reduction, edges once", "Vembu et al. Theorem 2.1", "identity", "=", 0.0,
         _wrong("once"),
         f"G has a Hamiltonian cycle if and only if ln Z >= |V| ln(|V|! |V|), with psi over unordered pairs {WRONG}",
@@ -223,34 +224,37 @@ CLAIMS = [
         Claim(name, source, "identity", "=", 1.0, select(part="samplers", quantity="statistic", case=name).pooled(),
             f"{statement} (chi-square over its degrees of freedom)", scale=0.25)
         for name, source, statement in (
-            ("hypercube", SECTION, "d unbiased coins are an exact uniform sample of the hypercube"),
-            ("permutations", SECTION, "drawing positions without replacement is an exact uniform sample"),
-            ("subtrees", SECTION, "subtrees sampled by counts of subtrees with a prefix are exactly uniform"),
-            ("cycles", "Vembu et al. Corollary 2.2", "Hamiltonian cycles have an efficient uniform sampler"),
+            ("hypercube", "Vembu et al. 4: 'Vertices of a hypercube'",
+                "d unbiased coins are an exact uniform sample of the hypercube"),
+            ("permutations", "Vembu et al. 4: 'Permutations'",
+                "drawing positions without replacement is an exact uniform sample"),
+            ("subtrees", "Vembu et al. 4: 'Subtrees of a tree'",
+                "subtrees sampled by counts of subtrees with a prefix are exactly uniform"),
+            ("cycles", OWN, "Hamiltonian cycles have an efficient uniform sampler"),
             ("cycle sets", "Vembu et al. Corollary 2.2", "cyclic permutations have an efficient uniform sampler"),
-            ("partitions", "Vembu et al. 5", "equivalence relations have an efficient uniform sampler"),
+            ("partitions", OWN, "equivalence relations have an efficient uniform sampler"),
         )
     ),
     Claim("equation 2", "Vembu et al. equation 2", "identity", "=", 0.0,
         EXCESS.largest(),
         "f(r) = 1 + prod f(c) is the number of subtrees rooted at r (largest excess over the nonempty subtrees)",
-        finding="Vembu et al. 4, equation 2", tag="slip", weight=3, scale=0.5),
-    Claim("equation 2, empty tree", "Vembu et al. equation 2", "identity", "=", 1.0,
+        finding="Vembu et al. 4, equation 2", tag="reading", weight=1, scale=0.5),
+    Claim("equation 2, empty tree", f"{OWN} (Vembu et al. equation 2)", "identity", "=", 1.0,
         EXCESS.largest(),
         "f(r) = 1 + prod f(c) counts the subtrees rooted at r and the empty tree (largest excess over the nonempty "
         "subtrees)"),
-    Claim("prefixes", SECTION, "identity", "=", 1.0, _share_right("printed, anywhere", "printed, leaves"),
+    Claim("prefixes", PREFIXES, "identity", "=", 1.0, _share_right("printed, anywhere", "printed, leaves"),
         "prod f(v) - |L(T')| over the leaves v is the number of subtrees with T' as prefix (share of prefixes of "
         "two leaves and more for which it is, under the better of two readings)",
         finding="Vembu et al. 4, subtrees with a prefix", tag="substantive", weight=4),
-    Claim("prefixes, corrected", SECTION, "identity", "=", 1.0, _share_right("corrected"),
+    Claim("prefixes, corrected", f"{OWN} (Vembu et al. 4)", "identity", "=", 1.0, _share_right("corrected"),
         "the number of subtrees with T' as prefix is the product of f(c) over the children c that hang off T' "
         "(share of prefixes of two leaves and more for which it is)"),
-    Claim("coins", SECTION, "identity", "=", 0.0,
+    Claim("coins", "Vembu et al. 4: 'Now, we can generate a sequence of d bits'", "identity", "=", 0.0,
         select(part="trees", quantity="total variation").largest(weakest=False),
-        "coins of success probability f(u) / f(v) for node u below v give a uniform subtree (total variation from "
-        "it, largest mean over random trees of one size)",
-        finding="Vembu et al. 4, coins of the sampler of subtrees", tag="substantive", weight=4, scale=0.05),
+        "coins of success probability f(u) / f(v), with v read as the node above u, give a uniform subtree (total "
+        "variation from it, largest mean over random trees of one size)",
+        finding="Vembu et al. 4, coins of the sampler of subtrees", tag="reading", weight=2, scale=0.05),
 ]
 # fmt: on
 

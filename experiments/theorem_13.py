@@ -152,7 +152,8 @@ CLAIMS = [
         select(weights=list(BOUNDS)).number("norm").per(lambda found: found.weights.map(BOUNDS)).largest(1e-9),
         "the sum of the absolute weights that Algorithm 2 releases under a bound C is at most C (largest ratio to "
         "C)", scale=0.01),
-    Claim("raw norm", "Thesis 4.4", "comparison", ">", 0.0, _growth("norm", "raw").least(),
+    Claim("raw norm", "Thesis 4.4: 'This is not enforced by'",
+        "comparison", ">", 0.0, _growth("norm", "raw").least(),
         "Algorithm 2 does not bound the sum of absolute weights: with M = sqrt(N) the sum is larger for the "
         "largest table than for the smallest (least ln ratio of all epsilons)"),
     Claim("consistent", "Thesis Theorem 13", "comparison", "<", -math.log(2), _growth("distance", *HELD).largest(),
@@ -166,7 +167,8 @@ CLAIMS = [
         for f in FUNCTIONS
         for name in BOUNDS
     ),
-    Claim("raw weights, product", "Thesis 4.4", "comparison", ">", 0.0, _growth("product", "raw").largest(),
+    Claim("raw weights, product", "Thesis 4.4: 'there is a technical condition'",
+        "comparison", ">", 0.0, _growth("product", "raw").largest(),
         "a bound on absolute weights may be needed: with raw weights the distance to the embedding of f(X), f the "
         "product, is larger for the largest table than for the smallest at some epsilon (largest ln ratio)"),
     Claim("much noise", "beyond the source", "comparison", "<", 0.0, _paired("distance", 0.01).largest(),

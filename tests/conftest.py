@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from tests import tiers
 from thesis_cli.base.figures import STYLE
@@ -63,9 +64,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _quick_fonts() -> Iterator[None]:
-    """Fonts of type 3 take a third of the time of PDFs; `test_figures.py` has those that users get."""
-    with mock.patch.dict(STYLE, {"pdf.fonttype": 3}):
+def _quick_figures() -> Iterator[None]:
+    """Fonts of type 3 take a third of the time of PDFs, and placing axes half of that of figures;
+    `test_figures.py` has those that users get.
+    """
+    with mock.patch.dict(STYLE, {"pdf.fonttype": 3}), mock.patch.object(ConstrainedLayoutEngine, "execute"):
         yield
 
 

@@ -98,6 +98,7 @@ ONLY_PARSED = {
     "cps1988": "a table from another package",
     "wages.csv": "its release",
     "slurm": "a cluster",
+    "--scheduler": "a cluster",
     " glasses.toml": "a sweep of the reader",
     "SLURM_ARRAY_TASK_ID": "a job of a cluster",
     "dp-test.csv": "a run of the reader",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from thesis_cli.base import compilation
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.compilation import LEDGER, Ledger, Stopwatch, announced, observed
+from thesis_cli.base.compilation import LEDGER, CompilationLedger, Stopwatch, announced, observed
 from thesis_cli.base.progress import bars
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.request import Request
@@ -38,7 +39,7 @@ def time(monkeypatch):
 
 @pytest.fixture
 def ledger(time):
-    return Ledger(time)
+    return CompilationLedger(time)
 
 
 def in_a_thread(*calls):
@@ -125,7 +126,7 @@ def test_a_bar_shows_compilation_and_does_not_count_its_seconds(monkeypatch, cap
     import tqdm.std
 
     monkeypatch.setattr(tqdm.std, "time", time)
-    ledger = Ledger(time)
+    ledger = CompilationLedger(time)
     monkeypatch.setattr("thesis_cli.base.progress.LEDGER", ledger)
     monkeypatch.setattr("thesis_cli.base.progress.observed", lambda observer: observed(observer, ledger))
     with announced(), bars(100, "sample") as tick:
@@ -225,6 +226,41 @@ def test_kernels_of_this_package_are_loaded_alone(module, cached, calls):
             made.append("with all")
             return "code"
 
-    compilation._load_alone(SimpleNamespace(FunctionCache=FunctionCache))
-    assert FunctionCache().load_overload("sig", None) == "code"
+    fresh = FunctionCache()
+    compilation._cache_kernels(SimpleNamespace(FunctionCache=FunctionCache))
+    assert fresh.load_overload("sig", None) == "code"
     assert made == calls
+
+
+def test_a_kernel_is_stale_once_a_module_changes_that_its_own_imports(tmp_path, monkeypatch):
+    from thesis_cli.base.compiled import kernel
+
+    monkeypatch.setattr(compilation, "PACKAGE", tmp_path / "thesis_cli")
+    places = {name: tmp_path / "thesis_cli" / f"{name}.py" for name in ("kernels", "table", "rules", "other")}
+    places["rules"].parent.mkdir()
+    places["kernels"].write_text("from thesis_cli.table import (\n    LEVEL,\n)\ndef level(): return LEVEL\n")
+    places["table"].write_text("from thesis_cli import rules\nLEVEL = rules.LEVEL\n")
+
+    def run(level, unrelated=0):
+        """Whether the kernel is compiled, by a process that has read these files."""
+        places["rules"].write_text(f"LEVEL = {level}\n")
+        places["other"].write_text(f"LEVEL = {unrelated}\n")
+        for found in (compilation.sources_digest, compilation._source):
+            found.cache_clear()
+        names = {"__name__": "thesis_cli.kernels", "LEVEL": level}
+        exec(compile(places["kernels"].read_text().partition(")\n")[2], str(places["kernels"]), "exec"), names)
+        before = LEDGER.compiled
+        assert kernel()(names["level"])() == level
+        return LEDGER.compiled > before
+
+    assert run(3)
+    assert not run(3)
+    assert run(4)
+    assert not run(4, unrelated=1)
+
+
+def test_what_kernels_hold_counts_for_the_kernels_in_the_cache():
+    from thesis_cli.synthesis.language import operation_kernels
+
+    digests = {compilation.PACKAGE / "synthesis" / "language" / f"{name}.py" for name in ("dsl", "lanes", "packing")}
+    assert digests < set(compilation._source(Path(operation_kernels.__file__))[1])

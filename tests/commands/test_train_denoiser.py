@@ -10,7 +10,11 @@ from tests.learning.models import pairs
 from thesis_cli.base.errors import InputError
 from thesis_cli.learning.grid_model import GridWeights
 from thesis_cli.learning.shared_model import load_weights
-from thesis_cli.models.images import read_images, write_image
+from thesis_cli.models.images import encoded, read_images
+
+
+def write_image(path, pixels):
+    path.write_bytes(encoded(pixels, path))
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from thesis_cli.studies.privacy.real_releases import released
 from thesis_cli.studies.privacy.real_tables import questions
 from thesis_cli.studies.privacy.real_tables import table as real_table
 from thesis_cli.studies.privacy.seeded import SeededGaussian, subspace_release
-from thesis_cli.studies.privacy.utility import Judge
+from thesis_cli.studies.privacy.utility import ReleaseJudge
 from thesis_cli.studies.privacy.utility import table as judged_table
 
 MOST = 8
@@ -159,7 +159,7 @@ def test_real_tables_are_judged_release_by_release():
     found = type(found)(**{**vars(found), "private": found.private[:private]})
     child = np.random.SeedSequence(0).spawn(2)[1]
     parts = released(method, found, Budget(1.0, 1e-6), 50, 9, np.random.default_rng(child))
-    scores = pd.DataFrame([Judge(found).scores(part) for part in parts])
+    scores = pd.DataFrame([ReleaseJudge(found).scores(part) for part in parts])
     pd.testing.assert_frame_equal(frame[frame.draw == 1][[*scores]].reset_index(drop=True), scores, rtol=1e-5)
 
 

@@ -20,6 +20,7 @@ from thesis_cli.synthesis.language.task import Task
 from thesis_cli.synthesis.meant.kinds import known_examples
 from thesis_cli.synthesis.meant.meaning import meant
 from thesis_cli.synthesis.networks.network_guide import network_guide
+from thesis_cli.synthesis.networks.weights import load
 from thesis_cli.synthesis.search.depth_first import ALL, NONE, DepthFirst, SortAndAdd
 from thesis_cli.synthesis.search.solver import Limits
 from thesis_cli.synthesis.training.corpora import held_out
@@ -130,6 +131,14 @@ def test_predictions_are_those_of_the_networks():
         assert set(np.flatnonzero(of.used)) == used_by(shown.program)
         np.testing.assert_allclose(of.prior, prior.load().probabilities)
     assert len(nine) == 9 * 34
+
+
+def test_the_drawn_layers_are_those_of_the_thesis_and_hold_all_weights():
+    found = whole("fig-d-4")
+    length, dimensions, units = 20, 20, 256
+    assert found.numbers.tolist() == [4 * length, 4 * (2 + length * dimensions), *[units] * 4, len(ATTRIBUTES)]
+    assert found.pooled.tolist() == [0] * 5 + [1] * 2
+    assert found.weights.sum() == sum(array.size for array in load("lines-4").arrays.values())
 
 
 def test_the_embedding_is_decoded():

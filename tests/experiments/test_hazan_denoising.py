@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from tests.experiments.runs import one, rows, run, whole
+from thesis_cli.inference.choose import map_solver
 from thesis_cli.inference.elimination.elimination import Elimination
 from thesis_cli.learning.grid_model import GridWeights
+from thesis_cli.models.spin_glass import SpinGlass
+from thesis_cli.perturbation.noise import gumbel
 from thesis_cli.studies.learning.denoising import (
     COUPLINGS,
     PARTS,
@@ -91,3 +94,17 @@ def test_pictures_and_places_go_through_a_table():
     assert places[0] == 0
     assert places[-1] == 999
     assert len(places) <= 40
+
+
+def test_a_segmentation_and_its_samples_are_those_of_another_solver():
+    height, width, samples = 12, 8, 400
+    found = run("hazan-segmentation", height=height, width=width, samples=samples)
+    assert set(found.man) == {0, 1}
+    own = 0.5 * found.brightness.to_numpy()
+    graph = SpinGlass(own.reshape(height, width), np.ones((height, width - 1)), np.ones((height - 1, width))).graph()
+    solver = map_solver(graph, "grid")[0]
+    noise = gumbel(np.random.default_rng(1), samples, 2 * height * width)
+    np.testing.assert_array_equal(found.maximum, solver.maximise(np.zeros((1, noise.shape[1])))[1][0])
+    theirs = solver.maximise(noise)[1].mean(axis=0)
+    shares = found["count"] / samples
+    assert (np.abs(shares - theirs) < 5 * np.sqrt((shares * (1 - shares) + 1 / samples) * 2 / samples)).all()

@@ -6,7 +6,7 @@ import pytest
 from tests.learning.models import all_images, pairs, scores
 from thesis_cli.base.errors import InputError, UnsuitableModel
 from thesis_cli.learning.decoding import Decoder, foreground_shares, map_images, marginal_images
-from thesis_cli.learning.grid_model import GridWeights, Layout, signs
+from thesis_cli.learning.grid_model import GridWeights, WeightLayout, signs
 from thesis_cli.learning.shared_model import load_weights
 
 
@@ -23,7 +23,7 @@ def test_scores_features_and_graph_agree():
     expected = scores(weights, signs(noisy[0]), images)
     graph = weights.graph(noisy[0])
     assert graph.log_potential((images.reshape(-1, 12) > 0).astype(int)) == pytest.approx(expected)
-    layout = Layout(3, 4, bias=True)
+    layout = WeightLayout(3, 4, bias=True)
     vector = layout.gradient(weights.field, weights.bias, weights.right, weights.down)
     features = [layout.features(signs(noisy), image[None]) for image in images[:50]]
     assert np.array(features) @ vector == pytest.approx(expected[:50])

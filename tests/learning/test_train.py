@@ -8,7 +8,7 @@ import pytest
 from tests.learning.models import all_images, pairs, scores
 from thesis_cli.base.errors import InputError
 from thesis_cli.learning.decoding import Decoder
-from thesis_cli.learning.perturb_max import Objective, average, descend
+from thesis_cli.learning.perturb_max import PerturbMaxObjective, average, descend
 from thesis_cli.learning.problem import Problem
 from thesis_cli.learning.settings import Settings
 from thesis_cli.learning.structured_svm import objective
@@ -29,7 +29,7 @@ def differences(function, vector, step=1e-6):
 @pytest.mark.parametrize("bias", [False, True])
 def test_gradient_of_perturbed_maxima(bias):
     problem = Problem(*pairs(), Settings(bias=bias, perturbations=3))
-    maxima, vector = Objective(problem, 1), vectors(problem) + 0.01
+    maxima, vector = PerturbMaxObjective(problem, 1), vectors(problem) + 0.01
     value, found = maxima.estimate(vector, 4)
     assert value == maxima.estimate(vector, 4)[0] != maxima.estimate(vector, 5)[0]
     assert found == pytest.approx(differences(lambda v: maxima.estimate(v, 4)[0], vector), abs=1e-6)
@@ -41,7 +41,7 @@ def test_the_objective_bounds_that_of_the_random_field():
     weights, images = problem.weights(vector), all_images(3, 3)
     log_z = [np.logaddexp.reduce(scores(weights, noisy, images)) for noisy in problem.noisy]
     exact = np.mean(log_z) - problem.scores(vector) + problem.norm(vector)
-    found = [Objective(problem, seed).estimate(vector, 0)[0] for seed in range(8)]
+    found = [PerturbMaxObjective(problem, seed).estimate(vector, 0)[0] for seed in range(8)]
     assert np.mean(found) - exact > 5 * np.std(found, ddof=1) / np.sqrt(8)
 
 
@@ -148,7 +148,7 @@ def test_steps_that_shrink_are_averaged_with_weights_that_grow():
     assert mean == pytest.approx(np.average(found, axis=0, weights=[1, 2, 3, 4, 5]))
     before = [np.zeros_like(mean), *found[:-1]]
     for t, (old, new) in enumerate(zip(before, found, strict=True)):
-        gradient = Objective(problem, 3).estimate(old, t)[1]
+        gradient = PerturbMaxObjective(problem, 3).estimate(old, t)[1]
         assert new == pytest.approx(old - gradient / (2 * settings.regularisation * (t + 1)))
 
 
@@ -157,8 +157,8 @@ def test_a_step_is_halved_until_the_objective_falls():
     problem = Problem(*pairs(), Settings(iterations=5))
     vector, step = descend(problem, 3, course) * 0, 1.0
     for t, state in enumerate(course.states):
-        value, gradient = Objective(problem, 3).estimate(vector, t)
-        while Objective(problem, 3).estimate(problem.moved(vector, gradient, step), t)[0] >= value:
+        value, gradient = PerturbMaxObjective(problem, 3).estimate(vector, t)
+        while PerturbMaxObjective(problem, 3).estimate(problem.moved(vector, gradient, step), t)[0] >= value:
             step /= 2
         vector = problem.moved(vector, gradient, step)
         assert (state["step"], state["vector"].tolist()) == (step, vector.tolist())

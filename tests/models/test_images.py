@@ -10,7 +10,12 @@ from tests.fuzzing import damaged
 from tests.tiers import is_long
 from thesis_cli.base.errors import InputError
 from thesis_cli.models import images
-from thesis_cli.models.images import Images, add_flips, read_images, write_image
+from thesis_cli.models.images import Images, add_flips, encoded, read_images
+
+
+def write_image(path, pixels):
+    path.write_bytes(encoded(pixels, path))
+
 
 RNG = np.random.default_rng(1)
 PIXELS = RNG.random((13, 9)) < 0.5

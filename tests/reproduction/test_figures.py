@@ -1,10 +1,12 @@
 import io
 import re
+from unittest import mock
 
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from PIL import Image
 
 from tests.conftest import ROOT
@@ -14,20 +16,25 @@ from thesis_cli.reproduction import figures
 from thesis_cli.reproduction.experiment import Experiment
 from thesis_cli.reproduction.registry import Checkout, load
 
+EXECUTE = ConstrainedLayoutEngine.execute
 PATHS = Checkout(ROOT).files()
 RESULTS = ROOT / "results"
 
-SLOW = {
-    *("alternatives", "embeddings", "fig-2-3a", "fig-2-4", "fig-4-1", "fig-4-2", "fig-5-2", "fig-d-2", "fig-d-6"),
-    *("fig-d-7", "frechet-z-tail", "guidance", "hazan-bounds", "hazan-denoising", "hazan-inequalities"),
-    *("kernel-semantics", "lnz-rivals", "rates", "real-table", "renyi-evaluation", "renyi-variance", "search-space"),
-    *("sequential-sampler", "structured-chains", "structured-learning", "structured-perturb", "structured-schedule"),
-    *("table-5-1", "theorem-13"),
+QUICK = {
+    *("fig-2-1", "fig-2-4-fresh", "fig-5-3b", "fig-d-5", "full-rank-models", "hazan-concentration", "meant"),
+    *("structured-gradients", "table-d-1", "weibull-frechet-noise"),
 }
-"""Figures that take the longest to draw."""
+"""Figures that `make test` draws: of each chapter and paper those that take the least time."""
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.long] * (name in SLOW)) for name in PATHS])
+@pytest.fixture(scope="module", autouse=True)
+def _whole_figures():
+    """Fonts and places of axes as users get them."""
+    with mock.patch.dict(STYLE, {"pdf.fonttype": 42}), mock.patch.object(ConstrainedLayoutEngine, "execute", EXECUTE):
+        yield
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.long] * (name not in QUICK)) for name in PATHS])
 def test_committed_figures_are_what_their_csv_draws(name):
     """A PDF names the version of matplotlib that drew it and the PNG beside it."""
     committed, pdf = ((RESULTS / f"{name}.{kind}").read_bytes() for kind in ("png", "pdf"))
@@ -55,9 +62,8 @@ def png(experiment, frame=FRAME):
     return figures.picture(experiment, frame, ["png"])["png"]
 
 
-def test_a_figure_is_the_same_bytes_again_and_its_png_does_not_depend_on_the_pdf(tmp_path, monkeypatch):
+def test_a_figure_is_the_same_bytes_again_and_its_png_does_not_depend_on_the_pdf(tmp_path):
     """The fonts of its PDF are TrueType, which journals ask for."""
-    monkeypatch.setitem(STYLE, "pdf.fonttype", 42)
     FRAME.to_csv(tmp_path / "toy.csv", index=False)
     files = [tmp_path / "toy.pdf", tmp_path / "toy.png"]
     assert list(figures.draw(toy(), tmp_path).items()) == [(file, "new") for file in files]

@@ -10,7 +10,7 @@ import pytest
 from thesis_cli.base.errors import InputError
 from thesis_cli.embeddings.closed_forms import Laws
 from thesis_cli.embeddings.expansion import Expansion, push_forward, wasserstein
-from thesis_cli.semantics.denotation import POOL, Settings, Table
+from thesis_cli.semantics.denotation import POOL, JointTable, Settings
 from thesis_cli.semantics.evaluate import evaluate
 from thesis_cli.semantics.parser import parse
 
@@ -207,23 +207,23 @@ def test_undefined_values_that_are_not_chosen_do_not_matter():
 def test_a_table_is_a_joint_expansion():
     """Columns keep their dependence and the rows their weights; a row without a value does not count."""
     x, y = np.array([1.0, 2.0, 3.0, 4.0]), np.array([2.0, 1.0, math.nan, 5.0])
-    table = Table({"x": x, "y": y}, np.array([0.4, 0.2, 0.3, 0.1]))
+    table = JointTable({"x": x, "y": y}, np.array([0.4, 0.2, 0.3, 0.1]))
     found = evaluate(parse("x * y + bernoulli(0.5)", ["x", "y"]), SMALL, table=table)
     assert found.share == pytest.approx(0.7)
     assert found.expansion.points[:, 0].tolist() == [2, 3, 20, 21]
     assert found.expansion.weights == pytest.approx(np.array([3, 3, 0.5, 0.5]) / 7)
     assert evaluate(parse("2"), SMALL, table=table).expansion.points.tolist() == [[2.0]]
-    empty = Table({"x": np.full(2, math.nan)}, np.full(2, 0.5))
+    empty = JointTable({"x": np.full(2, math.nan)}, np.full(2, 0.5))
     with pytest.raises(InputError, match="every row lacks a value"):
         evaluate(parse("x", ["x"]), SMALL, table=empty)
-    cancelling = Table({"x": np.arange(2.0)}, np.array([1.0, -1.0]))
+    cancelling = JointTable({"x": np.arange(2.0)}, np.array([1.0, -1.0]))
     with pytest.raises(InputError, match="sum to 0"):
         evaluate(parse("x", ["x"]), SMALL, table=cancelling)
 
 
 def test_weights_of_any_sign_are_linear():
     """A table's negative weights are kept by a reduction that takes them."""
-    table = Table({"x": np.arange(3.0)}, np.array([0.8, -0.3, 0.5]))
+    table = JointTable({"x": np.arange(3.0)}, np.array([0.8, -0.3, 0.5]))
     settings = Settings(size=10, method="nystrom")
     assert expansion_of("1", settings).mean() == 1
     found = evaluate(parse("x + 1", ["x"]), settings, table=table)

@@ -10,7 +10,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.structured.catalogue import space
 from thesis_cli.structured.learn import TOLERANCE, Problem, fit
 from thesis_cli.structured.meta import Coupled, Direct
-from thesis_cli.structured.online import Pace, fit_online, sampled_gradient, smoothness
+from thesis_cli.structured.online import TrainingPace, fit_online, sampled_gradient, smoothness
 
 SPACES = [
     ("hypercube", 3, "pairs", None),
@@ -90,7 +90,7 @@ def test_sampled_gradients_are_unbiased(sampler):
 def test_sampled_gradients_come_near_the_minimum_and_more_passes_nearer():
     one, seen = problem(regularisation=0.2), []
     best = fit(one).objective
-    found = fit_online(one, Pace(60, 4, 1), seed=0, seen=seen.append)
+    found = fit_online(one, TrainingPace(60, 4, 1), seed=0, seen=seen.append)
     assert [state.done for state in seen] == list(range(1, 61))
     np.testing.assert_array_equal(seen[-1].mean, found.parameters)
     excess = [one.objective(state.mean) - best for state in seen]
@@ -98,7 +98,7 @@ def test_sampled_gradients_come_near_the_minimum_and_more_passes_nearer():
     assert found.objective == pytest.approx(excess[-1] + best)
     assert found.excess >= excess[-1]
     assert list(found.trace["samples"])[-1] == 60 * 12
-    again = fit_online(one, Pace(60, 4, 1), seed=0, start=seen[40])
+    again = fit_online(one, TrainingPace(60, 4, 1), seed=0, start=seen[40])
     np.testing.assert_array_equal(again.parameters, found.parameters)
 
 
@@ -106,7 +106,7 @@ def test_steps_shrink_and_later_ones_weigh_more(monkeypatch):
     one = problem(regularisation=0.2)
     push = np.full(one.shape, 0.01)
     monkeypatch.setattr("thesis_cli.structured.online.sampled_gradient", lambda *_: (push, 0))
-    found = fit_online(one, Pace(passes=2, batch=4), seed=0)
+    found = fit_online(one, TrainingPace(passes=2, batch=4), seed=0)
     curvature = smoothness(one, np.random.default_rng([0, 0]))
     ways = np.cumsum([1 / (0.2 * step + curvature) for step in range(1, 7)])
     expected = -push * np.average(ways, weights=range(1, 7))

@@ -87,7 +87,7 @@ class Columns(Mapping[str, Any]):
 
     def csv(self) -> str:
         """The table as CSV, with all digits of its numbers."""
-        rows = _Rows()
+        rows = _Lines()
         writer = csv.writer(rows, lineterminator="\r\n")  # which quotes a cell that has either
         writer.writerow(self)
         columns = list(self._values.values())
@@ -98,7 +98,7 @@ class Columns(Mapping[str, Any]):
         return "".join(row[:-2] + "\n" for row in rows)
 
 
-class _Rows(list[str]):
+class _Lines(list[str]):
     """A file that keeps what is written, row by row."""
 
     write = list.append

@@ -1,5 +1,5 @@
-"""Compilation of kernels: how long it takes, so that no time of work contains it, and who is
-informed.
+"""Compilation of kernels: how long it takes, so that no time of work contains it, who is informed,
+and which kernels in numba's cache are out of date.
 
 numba compiles a kernel, or loads it from its cache, at the first call. Both hold numba's lock, and
 numba reports when a thread asks for the lock and when it releases it. This module listens from its
@@ -8,10 +8,12 @@ import on, without importing numba.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.abc
 import importlib.machinery
 import logging
+import re
 import sys
 import threading
 import time
@@ -19,10 +21,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 logger = logging.getLogger("thesis_cli")
+
+PACKAGE = Path(__file__).resolve().parents[1]
+IMPORTS = re.compile(rf"^from ({PACKAGE.name}[\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
+"""Imports of a module from this package, and the names that they import."""
 
 EVENTS = "numba.core.event"
 """The module of numba by which it reports."""
@@ -31,7 +38,7 @@ Observer = Callable[[], bool]
 """Called when a compilation begins; returns whether it has informed the user."""
 
 
-class Ledger:
+class CompilationLedger:
     """Seconds in which some thread compiles code, loads compiled code or waits for either.
 
     Attributes
@@ -80,7 +87,7 @@ class Ledger:
                 break
 
 
-LEDGER = Ledger()
+LEDGER = CompilationLedger()
 """The ledger of this process."""
 
 
@@ -92,7 +99,7 @@ class Stopwatch:
     ledger : counts the seconds of compilation.
     """
 
-    def __init__(self, ledger: Ledger = LEDGER) -> None:
+    def __init__(self, ledger: CompilationLedger = LEDGER) -> None:
         self._ledger, self._began = ledger, time.perf_counter()
         self._before, self._compiled = ledger.seconds, ledger.compiled
 
@@ -109,7 +116,7 @@ class Stopwatch:
 
 
 @contextmanager
-def observed(observer: Observer, ledger: Ledger = LEDGER) -> Iterator[None]:
+def observed(observer: Observer, ledger: CompilationLedger = LEDGER) -> Iterator[None]:
     """Call an observer whenever a compilation begins meanwhile."""
     ledger.observers.append(observer)
     try:
@@ -182,17 +189,29 @@ def _listen(events: ModuleType) -> None:
     events.register("numba:compile", Compiling())
 
 
-def _load_alone(caching: ModuleType) -> None:
-    """Let numba load kernels of this package without what only compilation needs.
+def _cache_kernels(caching: ModuleType) -> None:
+    """Change how numba caches kernels of this package: they are stale if a module changes that theirs
+    imports, and are loaded without what only compilation needs.
 
-    Before numba looks into its cache, it imports all that it can compile, SciPy's linear algebra
-    included, which costs more than its own import. What is found in the cache runs without.
+    A kernel holds the values of the constants and the code of the functions that it uses, and numba
+    looks only at the kernel's own file. Before it looks into its cache, it imports all that it can
+    compile, SciPy's linear algebra included, which costs more than its own import. What is found in
+    the cache runs without.
     """
     found = caching.FunctionCache
-    load_with_all = found.load_overload
+    prepare, load_with_all = found.__init__, found.load_overload
+
+    def ours(function: Any) -> bool:
+        return bool(function.__module__.partition(".")[0] == PACKAGE.name)
+
+    def __init__(self: Any, py_func: Any) -> None:
+        prepare(self, py_func)
+        if ours(py_func):
+            file = self._cache_file
+            file._source_stamp = file._source_stamp, sources_digest(Path(py_func.__code__.co_filename))
 
     def load_overload(self: Any, sig: Any, target_context: Any) -> Any:
-        if self._py_func.__module__.partition(".")[0] != "thesis_cli":
+        if not ours(self._py_func):
             return load_with_all(self, sig, target_context)
         _add_symbols()
         try:
@@ -202,8 +221,34 @@ def _load_alone(caching: ModuleType) -> None:
             loaded = None
         return load_with_all(self, sig, target_context) if loaded is None else loaded
 
+    found.__init__ = __init__
     if hasattr(found, "_load_overload"):
         found.load_overload = load_overload
+
+
+@cache
+def sources_digest(file: Path) -> str:
+    """Digest of a file and of all modules of this package that it imports, directly or not."""
+    digests: dict[Path, str] = {}
+    files = [file]
+    while files:
+        path = files.pop()
+        if path not in digests:
+            digests[path], imported = _source(path)
+            files += imported
+    return hashlib.sha256("".join(sorted(digests.values())).encode()).hexdigest()
+
+
+@cache
+def _source(path: Path) -> tuple[str, list[Path]]:
+    """Digest of a file, and the files of this package that it imports from."""
+    content = path.read_bytes()
+    found = []
+    for module, names in IMPORTS.findall(content.decode()):
+        folder = PACKAGE.joinpath(*module.split(".")[1:])
+        places = [folder.with_suffix(".py"), folder / "__init__.py"]
+        found += places + [folder / f"{name}.py" for name in re.findall(r"\w+", names)]
+    return hashlib.sha256(content).hexdigest(), [place for place in found if place.is_file()]
 
 
 @cache
@@ -219,7 +264,7 @@ def _add_symbols() -> None:
         binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
 
 
-_CHANGES = {EVENTS: _listen, "numba.core.caching": _load_alone}
+_CHANGES = {EVENTS: _listen, "numba.core.caching": _cache_kernels}
 
 for _name, _change in _CHANGES.items():
     if _name in sys.modules:

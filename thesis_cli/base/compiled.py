@@ -4,6 +4,9 @@ Compilation takes longer than most runs, so kernels compile little. Callers give
 contiguous, in float64 or int64, so that a kernel is compiled once. Helpers get no literal numbers,
 since each literal compiles them once more (`ZERO` is none). Arrays are copied in loops, since
 `a[:] = b` compiles the message of an error, in 2 seconds.
+
+numba keeps compiled kernels on the disk, and compiles them again when a source changes that they
+depend on (`compilation.sources_digest`).
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
+
+from thesis_cli.base import compilation as compilation  # for its changes to numba
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -66,7 +66,7 @@ class ModelTooLarge(InputError):
 
     @classmethod
     def best(cls, refusals: Sequence[ModelTooLarge]) -> ModelTooLarge:
-        """Of several refusals, the one whose plan needs least memory, or the last if none has a plan."""
+        """The refusal of several whose plan needs least memory, or the last if none has a plan."""
         return min((each for each in refusals if each.memory), key=lambda each: each.memory, default=refusals[-1])
 
 

@@ -75,7 +75,7 @@ heeded = partial(heeded_by, "bound")
 @dataclass(frozen=True, kw_only=True)
 @own_options("bound", after="samples")
 class BoundRequest(Request):
-    """Bound or approximate ln Z of a model by MAP calls, with and without noise, TRW or Bethe."""
+    """Bound or approximate ln Z of a model without summing over all configurations."""
 
     usual = ("method", "alpha", "samples", "time_limit", "quantity", "exact", "evidence", "seed")
 
@@ -101,14 +101,14 @@ class BoundRequest(Request):
     solver: SolverName = solver_option(methods=heeded("solver"))
     time_limit: float | None = option(
         None,
-        "Seconds of the method; what it finds then depends on the machine.",
+        "Seconds that the method may take; its result then depends on the machine.",
         above=0,
         default_text="a fixed amount of work",
         methods=heeded("time_limit"),
     )
     table_size: int | None = option(
         None,
-        "Most entries of a table, where the factors allow it; the method is exact if no table needs more.",
+        "Largest number of entries of a table; the method is exact if no table needs more.",
         least=1,
         default_text="what memory and time allow",
         methods=heeded("table_size"),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError, about
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from thesis_cli.learning.values import Pixels, Values
     from thesis_cli.models.images import Images
 
-    WeightsSource = str | Path | Weights | TrainDenoiserResult
+    WeightsSource: TypeAlias = str | Path | Weights | TrainDenoiserResult
     """The path of weights, weights, or what `train_denoiser` returns."""
 else:
     WeightsSource = str

@@ -68,15 +68,17 @@ class AuditRequest(Request):
     )
     stage_runs: int = option(
         100,
-        "Releases of each kind of which the noise of every vector is measured: copula with columns of all types, of"
-        " rows, persons and a secret number of rows, and with --method all dp-measure; 0 for none.",
+        "Releases of each kind in which the noise of every vector is measured: by copula with columns of all types, "
+        "and with --method all by dp-measure; 0 for none.",
         least=0,
         methods=("all", "copula"),
     )
-    seconds: float | None = option(None, "Time of the whole audit, after which fewer releases are made.", above=0)
+    seconds: float | None = option(
+        None, "Seconds that the whole audit may take; it then makes fewer releases.", above=0
+    )
     confidence: float = option(
         0.999,
-        "Confidence level of each lower bound: how surely it contradicts no true claim.",
+        "Confidence level of each lower bound.",
         above=0,
         below=1,
     )
@@ -115,7 +117,7 @@ class AuditResult(Result):
 
     @presentation
     def lines(self) -> list[tuple[str, str]]:
-        """For each method, what its releases prove of what its budget allows."""
+        """Lines that compare, for each method, what its releases prove with what its budget allows."""
         lines = []
         for report in self.reports:
             if report.gdp is None:

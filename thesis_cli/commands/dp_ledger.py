@@ -35,7 +35,10 @@ class LedgerRequest(Request):
     ledger: Path = argument("File of a ledger, as dp-release and dp-measure write it.", names="file")
     table: str | None = option(None, "Name of the table to show.", metavar="NAME", default_text="all")
     noted: str | None = option(
-        None, "Head of the chain that was noted after an earlier spend: 16 or more of its digits.", metavar="HEAD"
+        None,
+        "Head of the chain that you noted after an earlier release, or its first 16 digits or more: the ledger must "
+        "continue from it.",
+        metavar="HEAD",
     )
 
     def check(self) -> None:

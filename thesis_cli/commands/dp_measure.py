@@ -22,7 +22,14 @@ from thesis_cli.commands.core.overwrite import holds_release, unfinished
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option
-from thesis_cli.commands.release.budget import Spending, table_name
+from thesis_cli.commands.release.budget import (
+    Spending,
+    account_option,
+    ledger_option,
+    limit_option,
+    new_account_option,
+    table_name,
+)
 from thesis_cli.commands.release.guards import check_apart, check_delta, claimed
 
 if TYPE_CHECKING:
@@ -38,8 +45,6 @@ if TYPE_CHECKING:
     """The path of a schema in TOML, or a schema."""
 else:
     SchemaSource = str
-
-NO_LEDGER = "the lock of a ledger holds on one machine only; divide the budget before the sweep"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +76,9 @@ class MeasureRequest(Request):
         None, "Definition of another column, 'name = expression'.", metavar="DEFINITION"
     )
     person: str | None = option(
-        None, "Column that names each row's person; the promise is then a person's, and the number of rows is secret."
+        None,
+        "Column that says whose row it is; the guarantee then protects all rows of a person, and the number of rows "
+        "is secret.",
     )
     contribution_bound: int | None = option(
         None,
@@ -82,32 +89,16 @@ class MeasureRequest(Request):
     query: str | None = option(None, "SELECT that gives the table, if it is a database.")
     delimiter: str | None = delimiter_option()
     unknown: Literal["error", "missing"] = option(
-        "error", "Meaning of a value that cannot be read, in a column that may have missing ones."
+        "error",
+        "What an unreadable value counts as: an error, or a missing value if its column may have those.",
     )
     dry_run: bool = option(
         False, "Print the errors that are to be expected; the rows are counted, and nothing is spent or written."
     )
-    ledger: Path | None = option(
-        None,
-        "File of what each table has spent; a measurement that would exceed the table's limit is refused.",
-        names="output",
-        not_swept=NO_LEDGER,
-    )
-    name: str | None = option(
-        None, "Name of the table in the ledger.", default_text="that of its file, links resolved", not_swept=NO_LEDGER
-    )
-    new_account: bool = option(
-        False,
-        "Confirm that the table is none of those in the ledger that its name or its rows resemble.",
-        not_swept=NO_LEDGER,
-    )
-    limit: tuple[float, float] | None = option(
-        None,
-        "Epsilon and delta of all releases of the table together; the first release sets them.",
-        metavar="EPSILON DELTA",
-        least=0,
-        not_swept=NO_LEDGER,
-    )
+    ledger: Path | None = ledger_option("measurement")
+    name: str | None = account_option()
+    new_account: bool = new_account_option()
+    limit: tuple[float, float] | None = limit_option()
     out: Path | None = option(
         None,
         "File for the answers, .csv; the record goes beside it, .json.",
@@ -117,7 +108,7 @@ class MeasureRequest(Request):
     )
     overwrite: bool = option(
         False,
-        "Replace files that this command did not write with these settings; the record of a measurement never is.",
+        "Replace files that this command did not write with these settings; never the record of a measurement.",
         recorded=False,
         not_swept="a task writes its table only",
     )

@@ -30,7 +30,7 @@ from thesis_cli.commands.core.fields import (
 from thesis_cli.commands.core.overwrite import check_overwritten
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option, read_rows, table_stem
-from thesis_cli.commands.release.budget import Spending
+from thesis_cli.commands.release.budget import Spending, account_option, ledger_option, limit_option, new_account_option
 from thesis_cli.commands.release.guards import (
     check_apart,
     check_delta,
@@ -67,10 +67,6 @@ if TYPE_CHECKING:
 else:
     SchemaSource = RecordSource = str
 
-NO_LEDGER = (
-    "the lock of a ledger holds on one machine only; divide the budget before the sweep: its tasks spend at most the"
-    " sum of their epsilons, and of their deltas"
-)
 AGAIN = frozenset(
     {"again", "rows", "weights", "weight_bound", "public", "delimiter", "time_limit", "jobs", "out", "overwrite"}
 )
@@ -127,7 +123,8 @@ class ReleaseRequest(Request):
     )
     person: str | None = option(
         None,
-        "Column that names each row's person; the guarantee is then a person's, and no output shows the column.",
+        "Column that says whose row it is; the guarantee then protects all rows of a person. No output shows the "
+        "column.",
         methods=heeding_methods("person"),
     )
     contribution_bound: int | None = option(
@@ -139,8 +136,8 @@ class ReleaseRequest(Request):
     )
     neighbours: Literal["replace", "add-remove"] = option(
         "replace",
-        "Tables that the guarantee compares: one row or person is replaced, or is missing in one of them; add-remove"
-        " keeps the number of rows secret.",
+        "Tables that the guarantee compares: with one row or person replaced, or with one more or fewer (add-remove), "
+        "which keeps the number of rows secret.",
         methods=heeding_methods("neighbours"),
     )
     query: str | None = option(None, "SELECT that gives the table, if it is a database.")
@@ -154,11 +151,11 @@ class ReleaseRequest(Request):
     )
     method: MethodChoice = option(
         "auto",
-        f"Mechanism: {listed([row.help for row in METHODS.values()], ' or ')}; auto takes {AUTO[0]}, or the first that"
-        " the options go with.",
+        f"Mechanism, by what it measures: {listed([row.help for row in METHODS.values()], ' or ')}; auto takes "
+        f"{AUTO[0]}, or the first that fits the options.",
     )
     favour: Literal["relations", "balance", "marginals", "correlations", "rows"] = option(
-        "relations", "What the rows keep best; it sets the shares of the budget.", methods=heeding_methods("favour")
+        "relations", "What the rows keep best; the budget is divided accordingly.", methods=heeding_methods("favour")
     )
     algorithm: Literal["mst", "aim"] = option(
         "mst",
@@ -178,7 +175,8 @@ class ReleaseRequest(Request):
     )
     public: TableSource | None = option(
         None,
-        "Table of rows that are public already, with the same schema; their span replaces points from the schema.",
+        "Table of rows that are public already, with the same schema, which span the subspace instead of points from "
+        "the schema.",
         metavar="FILE",
         names="file",
         objects=True,
@@ -186,8 +184,8 @@ class ReleaseRequest(Request):
     )
     public_is_public: bool = option(
         False,
-        "Confirm that all rows of --public are public, though the private table has more of them than chance makes"
-        " likely.",
+        "Confirm that all rows of --public are public, although more of them are in the private table than chance "
+        "explains.",
         methods=heeding_methods("public_is_public"),
     )
     rows: int | None = option(
@@ -212,29 +210,13 @@ class ReleaseRequest(Request):
         methods=heeding_methods("weight_bound"),
     )
     unknown: Literal["error", "missing"] = option(
-        "error", "Meaning of a value that cannot be read, in a column that may have missing ones."
+        "error",
+        "What an unreadable value counts as: an error, or a missing value if its column may have those.",
     )
-    ledger: Path | None = option(
-        None,
-        "File of what each table has spent; a release that would exceed the table's limit is refused.",
-        names="output",
-        not_swept=NO_LEDGER,
-    )
-    name: str | None = option(
-        None, "Name of the table in the ledger.", default_text="that of its file, links resolved", not_swept=NO_LEDGER
-    )
-    new_account: bool = option(
-        False,
-        "Confirm that the table is none of those in the ledger that its name or its rows resemble.",
-        not_swept=NO_LEDGER,
-    )
-    limit: tuple[float, float] | None = option(
-        None,
-        "Epsilon and delta of all releases of the table together; the first release sets them.",
-        metavar="EPSILON DELTA",
-        least=0,
-        not_swept=NO_LEDGER,
-    )
+    ledger: Path | None = ledger_option("release")
+    name: str | None = account_option()
+    new_account: bool = new_account_option()
+    limit: tuple[float, float] | None = limit_option()
     again: RecordSource | None = option(
         None,
         "Record of a release, to make rows from it again: this costs no privacy and needs no table.",
@@ -244,7 +226,7 @@ class ReleaseRequest(Request):
     )
     time_limit: float | None = option(
         None,
-        "Seconds for making the rows; the best rows so far are taken.",
+        "Seconds that making the rows may take; the best rows by then are written.",
         above=0,
         methods=heeding_methods("time_limit"),
     )
@@ -265,7 +247,7 @@ class ReleaseRequest(Request):
     )
     overwrite: bool = option(
         False,
-        "Replace files that this command did not write with these settings; the record of a release never is.",
+        "Replace files that this command did not write with these settings; never the record of a release.",
         recorded=False,
         not_swept="a task writes its table only",
     )

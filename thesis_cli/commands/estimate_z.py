@@ -96,12 +96,12 @@ class EstimateZRequest(Request):
         "Method: full-rank perturbs every configuration; expanded maximises over copies of the variables, which "
         "bounds ln Z from below; wish maximises under random parity constraints; mesh-bethe bounds ln Z of attractive "
         "binary models from below; frank-wolfe bounds ln Z from above by "
-        "MAP calls; ais anneals Gibbs chains; thermodynamic integrates over temperatures; auto finds the exact answer "
-        "or, where none is had within --time-limit, estimates and bounds.",
+        "MAP calls; ais anneals Gibbs chains; thermodynamic integrates over temperatures; auto gives the exact answer "
+        "or, if there is none within --time-limit, estimates and bounds.",
     )
     time_limit: float | None = option(
         None,
-        "Seconds for the answer; without it, auto and wish take 60 and exact as long as it needs.",
+        "Seconds that the answer may take; exact has no limit by default.",
         above=0,
         methods=("auto", *heeded("time_limit")),
         default_text="60 for auto and wish",

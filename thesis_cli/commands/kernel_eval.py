@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from thesis_cli.semantics.denotation import Evaluated, Settings, Table
+    from thesis_cli.semantics.denotation import Evaluated, JointTable, Settings
     from thesis_cli.semantics.queries import Query
 
 QUERY = "mean, sd, quantile(0.05), median, quantile(0.95)"
@@ -210,20 +210,22 @@ def _bandwidth(text: str) -> float | None:
     return width
 
 
-def _table(source: ReleaseSource) -> tuple[Table, dict[str, str]]:
+def _table(source: ReleaseSource) -> tuple[JointTable, dict[str, str]]:
     """Columns of numbers of a release with its weights, and the kinds of its other columns."""
     import numpy as np
 
     from thesis_cli.privacy.tables.expressions import read_columns
-    from thesis_cli.semantics.denotation import Table
+    from thesis_cli.semantics.denotation import JointTable
 
     release = open_release(source)
     columns = read_columns(release.schema.columns, release.columns)
     numbers = {name: np.asarray(value.data, np.float64) for name, value in columns.items() if value.kind != "text"}
-    return Table(numbers, release.weights), {name: "a category" for name in columns if name not in numbers}
+    return JointTable(numbers, release.weights), {name: "a category" for name in columns if name not in numbers}
 
 
-def _evaluated(text: str, settings: Settings, seed: int, table: Table | None, texts: Mapping[str, str]) -> Evaluated:
+def _evaluated(
+    text: str, settings: Settings, seed: int, table: JointTable | None, texts: Mapping[str, str]
+) -> Evaluated:
     """The denotation of a text."""
     from thesis_cli.semantics.evaluate import evaluate
     from thesis_cli.semantics.parser import parse

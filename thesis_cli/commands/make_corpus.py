@@ -64,13 +64,15 @@ class MakeCorpusRequest(Request):
 
     length: int = option(dataclasses.MISSING, "Lines of each program.", least=1, most=10)
     count: int = option(10_000, "Programs of each length to train on.", least=0, most=10**7)
-    test: int = option(0, "Programs of each length to test on; none does what another one does.", least=0, most=10**7)
-    all_lengths: bool = option(False, "Make as many programs of each shorter length, or all that there are.")
+    test: int = option(
+        0, "Programs of each length to test on; no two programs of a corpus do the same.", least=0, most=10**7
+    )
+    all_lengths: bool = option(False, "Make --count programs of each shorter length too, or all that there are.")
     exhaustive: bool = option(False, "Compare longer programs with all of 4 lines, which takes a minute.")
     examples: int = option(5, "Examples of each program.", least=1, most=100)
     distinct_outputs: int | None = option(
         None,
-        "Different outputs that the examples of a program have at least.",
+        "Smallest number of different outputs among the examples of a program.",
         least=1,
         most=100,
         default_text="2, or 1 for one example",
@@ -94,7 +96,7 @@ class MakeCorpusRequest(Request):
     )
     apart_from: CorpusSource | None = option(
         None,
-        "Corpus; no program does what one of its programs does.",
+        "Corpus whose programs are left out, and all that do the same.",
         metavar="FILE",
         names="file",
         objects=True,

@@ -139,7 +139,7 @@ class MarginalsResult(Result):
 
 
 @dataclass(frozen=True)
-class _Found:
+class _FoundMarginals:
     """Marginals over the states that evidence leaves, shape (sum of cardinalities,)."""
 
     probabilities: Floats
@@ -207,7 +207,7 @@ def _method(request: MarginalsRequest) -> MethodName:
 
 def _compute(
     graph: FactorGraph, method: MethodName, request: MarginalsRequest, progress: Progress
-) -> tuple[_Found, int | None]:
+) -> tuple[_FoundMarginals, int | None]:
     """The marginals, and the seed if random numbers were drawn."""
     if method == "exact":
         return _exact(graph, request, progress), request.seed
@@ -217,7 +217,7 @@ def _compute(
     return _bethe(graph, seed) if method == "bethe" else _sample(graph, request, seed), seed
 
 
-def _exact(graph: FactorGraph, request: MarginalsRequest, progress: Progress) -> _Found:
+def _exact(graph: FactorGraph, request: MarginalsRequest, progress: Progress) -> _FoundMarginals:
     from thesis_cli.inference.marginals import exact_marginals
 
     with progress(graph.size, "configurations") as tick:
@@ -227,33 +227,33 @@ def _exact(graph: FactorGraph, request: MarginalsRequest, progress: Progress) ->
             max_configurations=request.max_configurations,
             progress=tick,
         )
-    return _Found(probabilities, log_z, f"exact, by {how}")
+    return _FoundMarginals(probabilities, log_z, f"exact, by {how}")
 
 
-def _bethe(graph: FactorGraph, seed: int) -> _Found:
+def _bethe(graph: FactorGraph, seed: int) -> _FoundMarginals:
     from thesis_cli.inference.message_passing.belief_propagation import bethe_log_partition_function
 
     found = bethe_log_partition_function(graph, seed=seed)
     return _passed(found.marginals, found.value, found.converged, "Bethe approximation by belief propagation")
 
 
-def _trw(graph: FactorGraph) -> _Found:
+def _trw(graph: FactorGraph) -> _FoundMarginals:
     from thesis_cli.inference.message_passing.trw import trw_log_partition_function
 
     found = trw_log_partition_function(graph)
     return _passed(found.marginals, found.value, found.converged, "tree-reweighted approximation")
 
 
-def _passed(probabilities: Floats, log_z: float, converged: bool, algorithm: str) -> _Found:
+def _passed(probabilities: Floats, log_z: float, converged: bool, algorithm: str) -> _FoundMarginals:
     """Marginals that message passing finds."""
     if log_z == -math.inf:  # message passing gives -inf only where ln Z is
         raise NoConfiguration()
     if not converged:
         logger.warning("messages did not converge: the marginals are those of the last messages")
-    return _Found(probabilities, log_z, algorithm + ("" if converged else ", not converged"))
+    return _FoundMarginals(probabilities, log_z, algorithm + ("" if converged else ", not converged"))
 
 
-def _sample(graph: FactorGraph, request: MarginalsRequest, seed: int) -> _Found:
+def _sample(graph: FactorGraph, request: MarginalsRequest, seed: int) -> _FoundMarginals:
     import numpy as np
 
     from thesis_cli.inference.sampling.draws import exact_samples
@@ -269,7 +269,7 @@ def _sample(graph: FactorGraph, request: MarginalsRequest, seed: int) -> _Found:
     shares = [_shares(graph, states[:, i], i) for i in range(states.shape[1])]
     p = np.concatenate(shares) / count
     errors = np.sqrt(p * (1 - p) / (count - 1))
-    return _Found(p, None, f"frequencies in {count:,} exact samples, by {how}", errors)
+    return _FoundMarginals(p, None, f"frequencies in {count:,} exact samples, by {how}", errors)
 
 
 def _shares(graph: FactorGraph, states: np.ndarray[Any, Any], variable: int) -> np.ndarray[Any, Any]:

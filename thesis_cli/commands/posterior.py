@@ -38,7 +38,7 @@ from thesis_cli.commands.ln_z.estimates import (
     quantity_option,
     unknown,
 )
-from thesis_cli.commands.ln_z.full_rank import PerturbedMaxima, TrickChoice
+from thesis_cli.commands.ln_z.full_rank import PilotedMaxima, TrickChoice
 
 if TYPE_CHECKING:
     import numpy as np
@@ -214,7 +214,7 @@ def run(request: PosteriorRequest, progress: Progress) -> PosteriorResult:
     )
 
 
-class DensityMaxima(PerturbedMaxima):
+class DensityMaxima(PilotedMaxima):
     """Perturbed maxima of a continuous target, by A* sampling.
 
     Attributes

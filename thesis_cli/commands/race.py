@@ -32,7 +32,7 @@ from thesis_cli.commands.ln_z.estimates import (
     estimates_columns,
     quantity_option,
 )
-from thesis_cli.commands.ln_z.full_rank import PerturbedMaxima, TrickChoice
+from thesis_cli.commands.ln_z.full_rank import PilotedMaxima, TrickChoice
 
 if TYPE_CHECKING:
     import numpy as np
@@ -147,7 +147,7 @@ def run(request: RaceRequest, progress: Progress) -> RaceResult:
     )
 
 
-class RaceMaxima(PerturbedMaxima):
+class RaceMaxima(PilotedMaxima):
     """Perturbed maxima by races of the states.
 
     Attributes

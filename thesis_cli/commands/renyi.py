@@ -44,7 +44,7 @@ from thesis_cli.perturbation.tricks.trick_rows import TRICKS, UnscaledTrickName,
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from thesis_cli.commands.ln_z.entropies import EntropySettings, Row, Rows
+    from thesis_cli.commands.ln_z.entropies import EntropyRows, EntropySettings, Row
     from thesis_cli.models.factor_graph import Model
     from thesis_cli.perturbation.estimate import Estimate
 
@@ -87,7 +87,7 @@ class RenyiRequest(Request):
     )
     profile: bool = option(False, "Estimate the whole curve over the orders too; --figure draws it.")
     shannon: bool = option(False, "Estimate the Shannon entropy and bounds on it by two other orders.")
-    bounds: bool = option(False, "Add low-rank bounds, which a model with variables of any size allows.")
+    bounds: bool = option(False, "Add low-rank bounds, also of models that are too large to enumerate.")
     bethe: bool = option(False, "Add entropies from the Bethe approximation of ln Z.")
     trw: bool = option(False, "Add entropies from the tree-reweighted value of ln Z.")
     exact: bool = option(False, "Add the exact value; with --samples 0, compute it alone.")
@@ -121,7 +121,9 @@ class RenyiRequest(Request):
         "Smallest log-potential at which a configuration has the same noise for every order and for ln Z.",
         finite=False,
     )
-    design: Design = option("independent", "Design of the perturbations; stratified spreads sets of them evenly.")
+    design: Design = option(
+        "independent", "Design of the perturbations; stratified spreads them evenly, which reduces the variance."
+    )
     control: bool = option(True, "Use a known ln Z as a control variate, which reduces the variance.")
     confidence: float = confidence_option()
     solver: SolverName = solver_option()
@@ -360,7 +362,7 @@ def _integrand(request: RenyiRequest, model: Model) -> Model:
     return weights
 
 
-def _entropies(model: Model, request: RenyiRequest, settings: EntropySettings, progress: Progress) -> Rows:
+def _entropies(model: Model, request: RenyiRequest, settings: EntropySettings, progress: Progress) -> EntropyRows:
     """All methods of the request; for a model too large for its noise, the exact answer or
     bounds."""
     from thesis_cli.commands.ln_z.entropies import Methods, logger, rows

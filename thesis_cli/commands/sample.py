@@ -50,7 +50,7 @@ class SampleRequest(Request):
     model: ModelSource = model_argument()
     count: int = option(1000, "Configurations to draw.", least=1, most=10**8)
     method: Literal["exact", "sequential", "perturb"] = option(
-        "exact", "Method: backward sampling, Thesis Algorithm 1, or MAP under unary noise."
+        "exact", "Method: exact is backward sampling, sequential Thesis Algorithm 1, perturb MAP under unary noise."
     )
     alpha: float = option(0.0, "Exponent of the bound U(alpha).", methods=("sequential",))
     samples: int = option(1000, "MAP calls for each bound.", least=1, methods=("sequential",))

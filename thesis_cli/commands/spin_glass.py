@@ -65,7 +65,7 @@ class SpinGlassRequest(Request):
     kind: Literal["attractive", "mixed"] = option("attractive", "Kind of the couplings.")
     published: str | None = option(
         None,
-        "Strength C of a model of Thesis Figure 2.4, made bit for bit by the author's generator, as in 1.66667.",
+        "Strength C of a model of Thesis Figure 2.4, as the author's generator makes it, such as 1.66667.",
         metavar="NUMBER",
     )
     model_seed: int | None = option(

@@ -122,7 +122,7 @@ class StructuredLnZResult(EstimatesResult):
 
 
 @dataclass(frozen=True)
-class _Found:
+class _FoundEstimates:
     """Estimates, and what else a result has."""
 
     estimates: list[Estimate]
@@ -193,7 +193,7 @@ def _exact(model: StructuredModel) -> Estimate:
     return fixed_estimate(log_of_sum(log_z), "exact", "the space's algorithm", "Vembu et al. section 1")
 
 
-def _perturb(job: _Job) -> _Found:
+def _perturb(job: _Job) -> _FoundEstimates:
     """The upper and the lower bound, each with MAP calls of its own."""
     from thesis_cli.structured.catalogue import noise_on
     from thesis_cli.structured.perturb import Scale, structured_bound, structured_maxima
@@ -206,10 +206,10 @@ def _perturb(job: _Job) -> _Found:
         for scale, seed in zip(scales, job.seeds(2), strict=True):
             maxima = structured_maxima(noise, samples, seed, scale=scale, progress=tick)
             found.append(structured_bound(maxima, job.confidence, job.request.alpha))
-    return _Found(found, calls=2 * samples)
+    return _FoundEstimates(found, calls=2 * samples)
 
 
-def _full_rank(job: _Job) -> _Found:
+def _full_rank(job: _Job) -> _FoundEstimates:
     """The Gumbel trick with noise on every structure, and the posterior of ln Z."""
     import numpy as np
 
@@ -223,20 +223,20 @@ def _full_rank(job: _Job) -> _Found:
     with job.progress(samples, "perturbations") as tick:
         values, _ = full_rank_maxima(space, weights, samples, job.seeds(1)[0], tick)
     posterior = GammaPosterior.from_log_times(-np.euler_gamma - values)
-    return _Found([estimate(make_trick("gumbel"), values, confidence=job.confidence)], samples, posterior)
+    return _FoundEstimates([estimate(make_trick("gumbel"), values, confidence=job.confidence)], samples, posterior)
 
 
-def _uniform(job: _Job) -> _Found:
+def _uniform(job: _Job) -> _FoundEstimates:
     import numpy as np
 
     from thesis_cli.structured.telescoping import uniform_average
 
     rng = np.random.default_rng(job.seeds(3)[2])
     space, weights = job.model.space, job.model.weights
-    return _Found([uniform_average(space, weights, job.request.samples, rng, job.confidence)])
+    return _FoundEstimates([uniform_average(space, weights, job.request.samples, rng, job.confidence)])
 
 
-def _telescoping(job: _Job) -> _Found:
+def _telescoping(job: _Job) -> _FoundEstimates:
     import numpy as np
 
     from thesis_cli.structured.telescoping import TelescopingPlan, telescoping
@@ -246,7 +246,7 @@ def _telescoping(job: _Job) -> _Found:
     rng = np.random.default_rng(job.seeds(1)[0])
     found = telescoping(space, weights, plan, _sampler(request, job.model), rng)
     costs = {"ratios": len(found.ratios), "samples": found.samples, "uniform_structures": found.steps}
-    return _Found([found.estimate], costs=costs)
+    return _FoundEstimates([found.estimate], costs=costs)
 
 
 def _sampler(request: StructuredLnZRequest, model: StructuredModel) -> Sampler:

@@ -275,7 +275,7 @@ def _fit(request: StructuredTrainRequest, problem: Problem, checkpoint: Checkpoi
     """Train, from the checkpoint if there is one."""
     from thesis_cli.structured.learn import fit
     from thesis_cli.structured.meta import Coupled, Direct
-    from thesis_cli.structured.online import OnlineState, Pace, fit_online
+    from thesis_cli.structured.online import OnlineState, TrainingPace, fit_online
 
     kept = checkpoint.arrays
     if request.method == "exact":
@@ -293,7 +293,7 @@ def _fit(request: StructuredTrainRequest, problem: Problem, checkpoint: Checkpoi
         checkpoint.keep(parameters=state.parameters, mean=state.mean, **numbers)
 
     start = OnlineState(int(kept["done"]), kept["parameters"], kept["mean"], int(kept["proposals"])) if kept else None
-    pace = Pace(request.passes, request.batch, request.samples)
+    pace = TrainingPace(request.passes, request.batch, request.samples)
     sampler = Direct() if request.sampler == "draw" else Coupled()
     return fit_online(problem, pace, request.seed, sampler, start, tick, passed)
 

@@ -90,11 +90,13 @@ class SynthesizeRequest(Request):
     solver: SolverName = option("auto", "Search; auto is the fastest that proves its answer shortest.")
     shortest: bool = option(False, "Give the first of the shortest programs, not the most probable one.")
     ask: bool = option(
-        False, "Ask for outputs that tell what was meant, in a terminal.", not_swept="a sweep has nobody to ask"
+        False,
+        "Ask in the terminal for outputs that tell which program was meant.",
+        not_swept="a sweep has nobody to ask",
     )
     programs: int | None = option(
         None,
-        "Number of programs to find, shortest first, each doing something else.",
+        "Number of programs to find, shortest first, no two of which do the same.",
         least=1,
         most=MOST_PROGRAMS,
         default_text="1, or 10,000 with --all",
@@ -120,7 +122,7 @@ class SynthesizeRequest(Request):
     division: DivisionName = division_option()
     range: tuple[int, int] = range_option()
     max_list: int = max_list_option()
-    skip_bad: bool = option(False, "Skip bad tasks of a batch, with a row and a message for each.")
+    skip_bad: bool = option(False, "Skip tasks of a batch that cannot be read, with a row and a message for each.")
     jobs: int | None = jobs_option()
     out: Path | None = option(
         None,

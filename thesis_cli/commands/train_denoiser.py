@@ -94,7 +94,7 @@ class TrainDenoiserRequest(Request):
         most=10**8,
         default_text="300 (30 of other schedules), 10,000, 50, 200 and 500 in the order of the methods",
     )
-    bias: bool = option(False, "Give each pixel a second weight, whatever the noisy image has there.")
+    bias: bool = option(False, "Give each pixel a second weight that does not depend on the noisy image.")
     couplings: Couplings = option(
         "attractive", "Whether neighbours may only attract each other, so that graph cuts are exact."
     )

@@ -14,7 +14,7 @@ from thesis_cli.base.progress import Tick
 from thesis_cli.models.factor_graph import FactorGraph, LogPotentials, Model
 
 if TYPE_CHECKING:
-    from thesis_cli.inference.enumeration_kernels import Layout
+    from thesis_cli.inference.enumeration_kernels import FlatFactors
 
 BLOCK = 2**16
 """Configurations in a block: 512 KiB of potentials, which stay in a core's cache."""
@@ -90,15 +90,15 @@ def _graph_filler(graph: FactorGraph) -> Callable[[int, Floats], None]:
     return lambda start, out: enumeration_kernels.fill(start, out, layout)
 
 
-def layout_of(graph: FactorGraph) -> Layout:
+def layout_of(graph: FactorGraph) -> FlatFactors:
     """Flatten the factors for compiled kernels."""
-    from thesis_cli.inference.enumeration_kernels import Layout
+    from thesis_cli.inference.enumeration_kernels import FlatFactors
 
     constant = float(sum(f.table for f in graph.factors if not f.scope))
     factors = sorted((f for f in graph.factors if f.scope), key=lambda f: max(f.scope))
     last = [max(f.scope) for f in factors]
     n = len(graph.cardinalities)
-    return Layout(
+    return FlatFactors(
         np.array(graph.cardinalities, np.int64),
         constant,
         np.searchsorted(last, np.arange(n + 1)).astype(np.int64),

@@ -10,7 +10,7 @@ from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.compiled import kernel
 
 
-class Layout(NamedTuple):
+class FlatFactors(NamedTuple):
     """The factors of a graph as flat arrays, sorted by the last variable of their scope.
 
     Attributes
@@ -36,7 +36,7 @@ class Layout(NamedTuple):
 
 
 @kernel()
-def fill(start: int, out: Floats, layout: Layout) -> None:
+def fill(start: int, out: Floats, layout: FlatFactors) -> None:
     """Write phi of configurations start, start + 1, ... (last variable fastest) into `out`.
 
     prefix[v] sums the factors whose scope ends before v, so that counting up recomputes only the

@@ -79,7 +79,7 @@ def factors_of(t: FlatTables) -> list[Factor]:
 
 
 def products(values: Ints, first: Ints) -> Ints:
-    """Product of the values of each part; 1 for an empty one."""
+    """Product of values[first[k] : first[k + 1]] for each k, shape (parts,); 1 for an empty part."""
     found = np.ones(first.size - 1, np.int64)
     filled = first[1:] > first[:-1]
     if filled.any():
@@ -88,7 +88,9 @@ def products(values: Ints, first: Ints) -> Ints:
 
 
 def users_of(t: FlatTables) -> tuple[Ints, Ints]:
-    """The tables that name each variable, one variable after the other, and where each starts."""
+    """The tables that name each variable, one variable after the other, shape (sum of scopes,), and
+    where those of each variable start, shape (n + 1,).
+    """
     owner = np.repeat(np.arange(t.first.size - 1), np.diff(t.first))
     order = np.argsort(t.scopes, kind="stable")
     return owner[order], starts(np.bincount(t.scopes, minlength=t.sizes.size))

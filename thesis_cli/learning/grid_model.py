@@ -138,7 +138,7 @@ def neighbours(height: int, width: int) -> Ints:
 
 
 @dataclass(frozen=True)
-class Layout:
+class WeightLayout:
     """Weights as one vector: field, bias if there is one, right, down, each in row-major order.
 
     Attributes

@@ -28,7 +28,7 @@ HALVINGS = 10
 """Times that a step is halved before the descent stops."""
 
 
-class Objective:
+class PerturbMaxObjective:
     """Estimates of the objective.
 
     Parameters
@@ -75,7 +75,7 @@ def descend(problem: Problem, seed: int, run: TrainingRun) -> Floats:
     not by chance. The step size is halved until the objective falls, up to 10 times, and the next
     iteration begins with it; the descent stops where no step helps.
     """
-    settings, objective = problem.settings, Objective(problem, seed)
+    settings, objective = problem.settings, PerturbMaxObjective(problem, seed)
     state = run.restored(
         vector=np.zeros(problem.layout.size), step=RATE if settings.rate is None else settings.rate, t=0, stopped=0
     )
@@ -108,7 +108,7 @@ def average(problem: Problem, seed: int, run: TrainingRun) -> Floats:
     schedule for strongly convex objectives (Lacoste-Julien, Schmidt and Bach, 2012), which compares
     no noisy values.
     """
-    settings, objective = problem.settings, Objective(problem, seed)
+    settings, objective = problem.settings, PerturbMaxObjective(problem, seed)
     zeros = np.zeros(problem.layout.size)
     state = run.restored(vector=zeros, mean=zeros, t=0)
     vector, mean = state["vector"], state["mean"]

@@ -14,7 +14,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.errors import InputError, WorkFailed
-from thesis_cli.learning.grid_model import GridWeights, Layout, signs
+from thesis_cli.learning.grid_model import GridWeights, WeightLayout, signs
 from thesis_cli.learning.settings import Settings
 from thesis_cli.learning.shared_model import SharedLayout
 
@@ -51,11 +51,11 @@ class Problem:
         self.noisy, self.clean = signs(noisy), signs(clean)
         self.count = len(noisy)
         _, height, width = noisy.shape
-        self.layout: Layout | SharedLayout
+        self.layout: WeightLayout | SharedLayout
         if settings.weights == "shared":
             self.layout = SharedLayout(height, width, settings.patch, settings.hidden)
         else:
-            self.layout = Layout(height, width, settings.bias)
+            self.layout = WeightLayout(height, width, settings.bias)
 
     @cached_property
     def features(self) -> Floats:

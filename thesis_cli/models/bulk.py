@@ -162,14 +162,22 @@ def _powers() -> tuple[Floats, Floats]:
 
 
 def ranges(starts: Ints, counts: Ints, step: int = 1) -> Ints:
-    """The numbers from each start on, as many as its count, one range after the other."""
+    """The numbers start, start + step, ... of each of k ranges, as many as its count, one range after the
+    other; shape (sum of counts,).
+
+    Parameters
+    ----------
+    starts, counts : shape (k,).
+    """
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     found: Ints = np.repeat(starts, counts) + step * within
     return found
 
 
 def products(numbers: Ints, counts: Ints) -> Floats:
-    """The product of the first numbers, as many as the first count, then that of the next ones."""
+    """The product of the first numbers, as many as the first count, then that of the next ones; shape
+    (counts,), 1 for a count of 0.
+    """
     result = np.ones(counts.size)
     filled = counts > 0
     if filled.any():

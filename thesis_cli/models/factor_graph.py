@@ -78,7 +78,7 @@ def index_of(text: str, names: Sequence[str], count: int, what: str) -> int:
 
 
 def check_log_potentials(values: Floats, what: str) -> None:
-    """Raise `InputError` unless every entry is finite or `-inf`, and at least one is finite."""
+    """Raise `InputError` unless every entry, of any shape, is finite or `-inf`, and at least one is finite."""
     if values.size == 0:
         raise InputError(f"{what} is empty", "give one log-potential for each configuration")
     highest = values.max()  # NaN if any entry is

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from thesis_cli.base.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def draw(state: npt.NDArray[np.uint32], oldest: int, out: npt.NDArray[np.int32]) -> int:
     """Fill `out` with the next numbers of `rand()`.
 

@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from thesis_cli.base.arrays import Bools
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.files import write_atomic
 from thesis_cli.base.npy import array_of
 from thesis_cli.models.tokens import read_whole, unreadable
 
@@ -86,19 +85,13 @@ def read_images(path: Path, threshold: float | None = None, several: bool = Fals
     return Images(names, np.concatenate(stacks) if threshold is not None or several else _two_values(stacks, path))
 
 
-def write_image(path: Path, pixels: Grey) -> None:
-    """Write an image, booleans or bytes of shape (height, width), in the format that the name ends in.
+def encoded(pixels: Grey, path: Path) -> bytes:
+    """The bytes of a file with an image, booleans or bytes of shape (height, width), in the format of its name.
 
     Raises
     ------
     InputError : the name has another suffix.
-    OSError : it cannot be written.
     """
-    write_atomic({path: encoded(pixels, path)})
-
-
-def encoded(pixels: Grey, path: Path) -> bytes:
-    """The bytes of a file with an image, shape (height, width); as `write_image`."""
     suffix = path.suffix.lower()
     data = io.BytesIO()
     if suffix == ".npy":

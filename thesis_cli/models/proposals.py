@@ -24,7 +24,7 @@ TIE = 1e-9
 """Smallest gain, relative to the bound, that counts: rounding errors decide nothing."""
 
 
-class Compiled(NamedTuple):
+class CompiledTarget(NamedTuple):
     """A target as the compiled kernels take it.
 
     Attributes

@@ -8,7 +8,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.compiled import helper, kernel
-from thesis_cli.models.proposals import LANES, REGRESSION, TIE, UNIFORM, Compiled
+from thesis_cli.models.proposals import LANES, REGRESSION, TIE, UNIFORM, CompiledTarget
 
 _LOG_LARGEST = 600.0  # logarithm of the largest product before its logarithm is taken
 
@@ -107,7 +107,7 @@ def lower_quantile(p: float) -> float:
 
 
 @kernel()
-def quantile(target: Compiled, d: int, u: float, low: float, high: float) -> float:
+def quantile(target: CompiledTarget, d: int, u: float, low: float, high: float) -> float:
     """Quantile u of coordinate d of the proposal within [low, high]; see `Proposal.quantile`."""
     if target.family == UNIFORM:
         return float(min(max(low + u * (high - low), low), high))
@@ -123,7 +123,7 @@ def quantile(target: Compiled, d: int, u: float, low: float, high: float) -> flo
 
 
 @helper(cache=True)
-def log_ratio(target: Compiled, x: Floats) -> float:
+def log_ratio(target: CompiledTarget, x: Floats) -> float:
     """Compute o(x) of a point, shape (dimensions,)."""
     if target.kind == REGRESSION:
         value = _regression(x, target.first, target.third, target.fourth)
@@ -133,7 +133,7 @@ def log_ratio(target: Compiled, x: Floats) -> float:
 
 
 @kernel()
-def bound(target: Compiled, low: Floats, high: Floats) -> float:
+def bound(target: CompiledTarget, low: Floats, high: Floats) -> float:
     """Upper bound of o on the box between two points, shape (dimensions,)."""
     if target.kind == REGRESSION:
         value = _regression_bound(low, high, target.first, target.second, target.third, target.fourth)
@@ -143,14 +143,14 @@ def bound(target: Compiled, low: Floats, high: Floats) -> float:
 
 
 @kernel()
-def log_ratios(target: Compiled, points: Floats, values: Floats) -> None:
+def log_ratios(target: CompiledTarget, points: Floats, values: Floats) -> None:
     """Compute o at points of shape (K, D) into `values`, shape (K,)."""
     for k in range(values.size):
         values[k] = log_ratio(target, points[k])
 
 
 @kernel()
-def split_dimension(target: Compiled, low: Floats, high: Floats, halvings: Ints) -> int:
+def split_dimension(target: CompiledTarget, low: Floats, high: Floats, halvings: Ints) -> int:
     """Compute `targets.split_dimension`."""
     if low.size == 1:
         return 0

@@ -23,7 +23,7 @@ from thesis_cli.models.proposals import (
     NORMAL,
     REGRESSION,
     TIE,
-    Compiled,
+    CompiledTarget,
     Normal,
     Proposal,
     Uniform,
@@ -127,7 +127,7 @@ class Regression:
         return float(min(-np.log1p(near * near).sum(), curved))
 
     @cached_property
-    def compiled(self) -> Compiled:
+    def compiled(self) -> CompiledTarget:
         """The target as the kernels take it."""
         n, dimension = self._x.shape
         padded = np.zeros((dimension + 1, -(-n // LANES) * LANES))
@@ -135,7 +135,7 @@ class Regression:
         most = np.abs(padded).max(axis=1)
         p = self.proposal
         features = padded[:-1].copy()
-        return Compiled(REGRESSION, NORMAL, 1.0, 0.0, p.mean, p.scale, features, self._gram, padded[-1], most)
+        return CompiledTarget(REGRESSION, NORMAL, 1.0, 0.0, p.mean, p.scale, features, self._gram, padded[-1], most)
 
 
 class Mixture:
@@ -188,11 +188,11 @@ class Mixture:
         return float(np.logaddexp.reduce(self._height - (self._narrowness * away**2).sum(axis=1)))
 
     @cached_property
-    def compiled(self) -> Compiled:
+    def compiled(self) -> CompiledTarget:
         """The target as the kernels take it."""
         number, location, scale = family(self.proposal)
         arrays = self._narrowness, self._top, self._height, np.zeros(0)
-        return Compiled(MIXTURE, number, 1.0, 0.0, location, scale, *arrays)
+        return CompiledTarget(MIXTURE, number, 1.0, 0.0, location, scale, *arrays)
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,7 @@ class Tempered:
         return self.alpha * self.base.bound(low, high) + self.shift
 
     @cached_property
-    def compiled(self) -> Compiled | None:
+    def compiled(self) -> CompiledTarget | None:
         """The target as the kernels take it; None if they do not take the base."""
         base = compiled(self.base)
         if base is None:
@@ -251,9 +251,9 @@ def tempered(target: Target, alpha: float) -> Target:
     return target if alpha == 1 else Tempered(target, alpha)
 
 
-def compiled(target: Target) -> Compiled | None:
+def compiled(target: Target) -> CompiledTarget | None:
     """The target as the kernels take it; None if it has only Python methods."""
-    found: Compiled | None = getattr(target, "compiled", None)
+    found: CompiledTarget | None = getattr(target, "compiled", None)
     return found
 
 
@@ -270,11 +270,16 @@ def log_ratios(target: Target, points: Floats) -> Floats:
 
 
 def split_dimension(target: Target, low: Floats, high: Floats, halvings: npt.NDArray[np.int64]) -> int:
-    """The dimension that makes the bound of a box loosest; all arrays have shape (dimensions,).
+    """The dimension that makes the bound of a box loosest.
 
     For each dimension the box is made flat at its two quartiles in turn; the dimension with the
     smallest average bound is chosen. (A maximum may lie at the median, and two halves would both
     contain it.) Among equal dimensions the one that was halved least is chosen.
+
+    Parameters
+    ----------
+    low, high : corners of the box, shape (D,).
+    halvings : how often each dimension was halved, shape (D,).
     """
     if low.size == 1:
         return 0

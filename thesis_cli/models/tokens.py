@@ -81,7 +81,7 @@ def is_number(word: str, kind: type[int] | type[float] = float) -> bool:
 
 
 def floats(words: Sequence[str]) -> Floats:
-    """Read words as numbers.
+    """Read words as numbers, shape (words,).
 
     Raises
     ------

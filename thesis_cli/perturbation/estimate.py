@@ -121,6 +121,11 @@ def from_logs(
     """Value, standard error, interval and power of ten of a number given by its logarithm.
 
     The power is 0 unless one of the numbers would leave the range of a double.
+
+    Parameters
+    ----------
+    log_value, log_low, log_high : ln of the number and of the ends of its interval.
+    relative_error : standard error over the number.
     """
     finite = [x for x in (log_value, log_low, log_high) if math.isfinite(x)]
     exponent = 0
@@ -136,7 +141,14 @@ def _exp(x: float) -> float:
 
 
 def fixed_estimate(value: float, kind: str, method: str, source: str, target: str = "ln Z") -> Estimate:
-    """A value or a bound that was computed, not sampled, as an estimate without error."""
+    """A value or a bound that was computed, not sampled, as an estimate without error.
+
+    Parameters
+    ----------
+    value, target : number, and the quantity that it is about.
+    kind : meaning of the number, as in `Estimate`.
+    method, source : algorithm, and the place that defines it.
+    """
     return Estimate(value, 0.0, value, value, target, kind, 1.0, 0, method, source)
 
 

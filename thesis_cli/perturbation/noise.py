@@ -66,8 +66,8 @@ _ZETA = np.array(
 
 
 def log_moment_rate(alphas: Floats) -> Floats:
-    """ln E[e^{-alpha gamma}] / alpha = ln Gamma(1 + alpha) / alpha + c of the noise gamma, for alpha > -1,
-    by its series where the sum would cancel.
+    """ln E[e^{-alpha gamma}] / alpha = ln Gamma(1 + alpha) / alpha + c of the noise gamma, by its series
+    where the sum would cancel; shape of `alphas`, which are above -1.
     """
     small = np.abs(alphas) < 0.02
     k = np.arange(2, 11)

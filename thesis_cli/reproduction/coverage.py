@@ -120,7 +120,7 @@ class NumberedStatement:
 
 @dataclass(frozen=True)
 class NotReproduced:
-    """What of a source could not be computed again.
+    """A result of a source that could not be computed again.
 
     Attributes
     ----------
@@ -134,12 +134,7 @@ class NotReproduced:
 
 
 def not_reproduced(root: Path, some: Iterable[str] | None = None) -> list[NotReproduced]:
-    """What could not be computed again, from `data/coverage/not-reproduced.csv`; empty if there is no such file.
-
-    Parameters
-    ----------
-    some : ids of experiments, for what belongs to any of them alone.
-    """
+    """Results of `data/coverage/not-reproduced.csv` that could not be computed again; none without that file."""
     path = root / "data" / "coverage" / "not-reproduced.csv"
     if not path.is_file():
         return []

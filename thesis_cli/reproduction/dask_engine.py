@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.extras import how_to_install, is_installed
 from thesis_cli.base.progress import Tick
 from thesis_cli.reproduction.engines import attempt
 from thesis_cli.reproduction.tasks import Task, TaskFile, Work
@@ -39,8 +39,8 @@ class DaskEngine:
     """
 
     def __init__(self, scheduler: str = "", jobs: int = 1) -> None:
-        if importlib.util.find_spec("distributed") is None:
-            raise InputError("--engine dask needs dask.distributed", "run pip install 'thesis-cli[cluster]'")
+        if not is_installed("distributed"):
+            raise InputError("--engine dask needs dask.distributed", how_to_install("distributed"))
         self.scheduler, self.jobs = scheduler, jobs
 
     def run(self, tasks: TaskFile, missing: Sequence[int], progress: Tick) -> dict[int, str]:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.reproduction.experiment import Measure, Measurement
-from thesis_cli.reproduction.measuring import Rows, select
+from thesis_cli.reproduction.measuring import SelectedRows, select
 from thesis_cli.studies.perturbation.error_summary import ROUNDING
 
 Range = tuple[float, float]
@@ -22,7 +22,7 @@ ALL: Range = (0.0, np.inf)
 """All couplings above 0."""
 
 
-def cells(method: str | list[str], less: str = "", *, couplings: Range = ALL, **where: Any) -> Rows:
+def cells(method: str | list[str], less: str = "", *, couplings: Range = ALL, **where: Any) -> SelectedRows:
     """Mean errors of a method, or of its difference from another, over the models of each cell."""
     low, high = couplings
 
@@ -30,7 +30,7 @@ def cells(method: str | list[str], less: str = "", *, couplings: Range = ALL, **
         rows = select(method=method, **where)(frame)
         return rows[(rows.less.fillna("") == less) & (rows.coupling > low) & (rows.coupling < high)]
 
-    return Rows(chosen).number("mean", "mean_error")
+    return SelectedRows(chosen).number("mean", "mean_error")
 
 
 def least_mean(method: str, less: str = "", *, sign: float = 1.0, **where: Any) -> Measure:
@@ -99,7 +99,7 @@ def nearer(lower: str, upper: str, **where: Any) -> Measure:
     return _sum([(1, cells(lower, **where)), (1, cells(upper, **where))], "mean")
 
 
-def _sum(terms: Sequence[tuple[int, Rows]], column: str) -> Measure:
+def _sum(terms: Sequence[tuple[int, SelectedRows]], column: str) -> Measure:
     """Sum of the means of a column over independent rows, with signs."""
     measures = [(sign, rows.number(column, f"{column}_error").pooled()) for sign, rows in terms]
 

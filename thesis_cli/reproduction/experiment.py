@@ -67,7 +67,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Sample:
-    """What a source's own number is taken from.
+    """Sample that a source's own number is taken from.
 
     Attributes
     ----------

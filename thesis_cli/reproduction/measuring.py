@@ -29,7 +29,7 @@ Column = str | float | Callable[["pd.DataFrame"], Any]
 
 
 @dataclass(frozen=True)
-class Rows:
+class SelectedRows:
     """Selected rows of a result, each with a number in the column `value` and its `standard_error`.
 
     Methods select and transform rows, or reduce them to a measure, which gives None if no row is
@@ -45,32 +45,32 @@ class Rows:
     def __call__(self, frame: pd.DataFrame) -> pd.DataFrame:
         return self.choose(frame)
 
-    def then(self, change: Callable[[pd.DataFrame], pd.DataFrame]) -> Rows:
+    def then(self, change: Callable[[pd.DataFrame], pd.DataFrame]) -> SelectedRows:
         """A function of the rows in their place."""
-        return Rows(lambda frame: change(self.choose(frame)))
+        return SelectedRows(lambda frame: change(self.choose(frame)))
 
-    def where(self, query: str = "", **equal: Any) -> Rows:
+    def where(self, query: str = "", **equal: Any) -> SelectedRows:
         """Rows for which a query of pandas holds, and whose columns equal a value, or one of a list."""
         return self.then(lambda found: _where(found, query, equal))
 
-    def number(self, value: Column, standard_error: Column = 0.0) -> Rows:
+    def number(self, value: Column, standard_error: Column = 0.0) -> SelectedRows:
         """The same rows with other numbers."""
         return self.then(
             lambda found: found.assign(value=_column(found, value), standard_error=_column(found, standard_error))
         )
 
-    def per(self, unit: Column) -> Rows:
+    def per(self, unit: Column) -> SelectedRows:
         """Numbers and standard errors in a unit."""
         return self.number(
             lambda found: found["value"] / _column(found, unit),
             lambda found: found["standard_error"] / _column(found, unit),
         )
 
-    def minus(self, expected: Column) -> Rows:
+    def minus(self, expected: Column) -> SelectedRows:
         """Numbers less others without errors."""
         return self.number(lambda found: found["value"] - _column(found, expected), "standard_error")
 
-    def over(self, other: Rows, *on: str) -> Rows:
+    def over(self, other: SelectedRows, *on: str) -> SelectedRows:
         """Numbers over those of the rows of `other` that have the same values in the columns `on`; every
         row with every other if there are none."""
 
@@ -80,9 +80,9 @@ class Rows:
             first, second = (pairs[f"standard_error{of}"] / pairs[f"value{of}"] for of in ("", "_other"))
             return pairs.assign(value=ratio, standard_error=ratio * np.hypot(first, second))
 
-        return Rows(ratios)
+        return SelectedRows(ratios)
 
-    def less(self, other: Rows, *on: str) -> Rows:
+    def less(self, other: SelectedRows, *on: str) -> SelectedRows:
         """Numbers less those of the rows of `other`, as in `over`."""
 
         def differences(frame: pd.DataFrame) -> pd.DataFrame:
@@ -90,9 +90,9 @@ class Rows:
             error = np.hypot(pairs["standard_error"], pairs["standard_error_other"])
             return pairs.assign(value=pairs["value"] - pairs["value_other"], standard_error=error)
 
-        return Rows(differences)
+        return SelectedRows(differences)
 
-    def means(self, *by: str, least: int = 1) -> Rows:
+    def means(self, *by: str, least: int = 1) -> SelectedRows:
         """Mean number of the rows that agree in the columns `by`, with its standard error; none of fewer
         than `least` rows."""
 
@@ -102,7 +102,7 @@ class Rows:
 
         return self.then(grouped)
 
-    def best(self, *by: str) -> Rows:
+    def best(self, *by: str) -> SelectedRows:
         """The row of the least number among those that agree in the columns `by`."""
         return self.then(lambda found: found.loc[found.groupby(list(by))["value"].idxmin()])
 
@@ -160,13 +160,13 @@ class Rows:
         return measure
 
 
-def select(query: str = "", /, **equal: Any) -> Rows:
+def select(query: str = "", /, **equal: Any) -> SelectedRows:
     """Rows of a result for which a query of pandas holds, and whose columns equal a value, or one of a
     list."""
-    return Rows(lambda frame: _where(frame, query, equal))
+    return SelectedRows(lambda frame: _where(frame, query, equal))
 
 
-def together(*parts: Rows) -> Rows:
+def together(*parts: SelectedRows) -> SelectedRows:
     """The rows of several selections."""
 
     def found(frame: pd.DataFrame) -> pd.DataFrame:
@@ -174,12 +174,13 @@ def together(*parts: Rows) -> Rows:
 
         return pd.concat([part(frame) for part in parts])
 
-    return Rows(found)
+    return SelectedRows(found)
 
 
 def _where(found: pd.DataFrame, query: str, equal: dict[str, Any]) -> pd.DataFrame:
-    for column, value in equal.items():
-        found = found[found[column].isin(value) if isinstance(value, list) else found[column] == value]
+    alike = [found[name].isin(v) if isinstance(v, list) else found[name] == v for name, v in equal.items()]
+    if alike:  # one selection: each copies all columns
+        found = found[np.logical_and.reduce(alike)]
     return found.query(query) if query else found
 
 

@@ -112,7 +112,6 @@ def reproduce(
     refresh: bool,
     bar: Bar,
     replace: bool = False,
-    check: Callable[[], None] | None = None,
 ) -> Outcome:
     """Bring one experiment's CSV, record and figures up to date; `publish` decides what stands.
 
@@ -126,7 +125,6 @@ def reproduce(
     bar : opens a progress bar.
     replace : let a table that differs, or is equal within its tolerances, take the place of the one
         that stands.
-    check : called before anything is computed; it may raise.
 
     Raises
     ------
@@ -134,8 +132,6 @@ def reproduce(
     """
     experiment = load(path)
     tasks = plan(path, preset, checkout, seed)
-    if check and (refresh or len(tasks.indices(tasks.finished())) < len(tasks)):
-        check()
     outcome = complete(tasks, engine, refresh=refresh, bar=bar, name=experiment.id)
     if not (outcome.errors or outcome.waiting):
         results = [found for task in tasks if (found := read_stored(task.file))]

@@ -86,7 +86,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Table:
+class JointTable:
     """Rows of a joint expansion of free variables.
 
     Attributes

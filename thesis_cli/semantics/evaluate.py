@@ -26,7 +26,7 @@ from thesis_cli.embeddings.kernels import Kernel
 from thesis_cli.embeddings.reductions import Reduced, reduce
 from thesis_cli.semantics.batches import NONE, Batch, Combined, Limit, combined, offsets, thinned
 from thesis_cli.semantics.conditioning import conditional_weights, monotone
-from thesis_cli.semantics.denotation import Evaluated, Settings, Step, Table
+from thesis_cli.semantics.denotation import Evaluated, JointTable, Settings, Step
 from thesis_cli.semantics.distributions import DISTRIBUTIONS, Distribution, cell_means, drawn
 from thesis_cli.semantics.functions import FUNCTIONS
 from thesis_cli.semantics.linear import ROUNDING, composed, is_linear, kernel_error, kernels_of_arguments, of_law
@@ -75,7 +75,7 @@ CLOSED = Environments()
 """The one environment of an expression without free variables."""
 
 
-def evaluate(expression: Expression, settings: Settings, seed: int = 0, table: Table | None = None) -> Evaluated:
+def evaluate(expression: Expression, settings: Settings, seed: int = 0, table: JointTable | None = None) -> Evaluated:
     """The denotation of an expression, as an expansion of at most `settings.size` points. Raises
     InputError if an operation has no value, a parameter is not allowed, or nothing remains; the
     error names line and column.
@@ -112,7 +112,7 @@ def _kernel(expression: Expression, settings: Settings, seed: int) -> Kernel | N
     return settings.kernel_for(Expansion(found.points[0], found.weights[0]))
 
 
-def _over(evaluator: Evaluator, expression: Expression, table: Table) -> tuple[Batch, float]:
+def _over(evaluator: Evaluator, expression: Expression, table: JointTable) -> tuple[Batch, float]:
     """The denotation over the rows of a table, and the share of their weight that has a value."""
     used = sorted(expression.free)
     present = (

@@ -46,7 +46,7 @@ class OnlineState:
 
 
 @dataclass(frozen=True)
-class Pace:
+class TrainingPace:
     """Amount of work that a training does.
 
     Attributes
@@ -96,7 +96,7 @@ def smoothness(problem: Problem, rng: np.random.Generator) -> float:
 
 def fit_online(
     problem: Problem,
-    pace: Pace,
+    pace: TrainingPace,
     seed: int,
     sampler: Sampler = DIRECT,
     start: OnlineState | None = None,

@@ -13,7 +13,7 @@ from thesis_cli.commands.core.fields import option
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.ln_z import full_rank
 from thesis_cli.commands.ln_z.estimates import QuantityName, quantity_option
-from thesis_cli.commands.ln_z.full_rank import PILOT_CALLS, PerturbedMaxima, TrickChoice, full_rank_estimates
+from thesis_cli.commands.ln_z.full_rank import PILOT_CALLS, PilotedMaxima, TrickChoice, full_rank_estimates
 from thesis_cli.perturbation.tricks.trick_rows import TRICKS
 
 
@@ -32,7 +32,7 @@ class Plain(Request):
         full_rank.check_tricks(self)
 
 
-class Known(PerturbedMaxima):
+class Known(PilotedMaxima):
     """Maxima whose ln Z is 5."""
 
     drawn = 0

@@ -21,7 +21,7 @@ from thesis_cli.inference.elimination import contraction, planners, tree
 from thesis_cli.inference.elimination.contraction import Contraction
 from thesis_cli.inference.elimination.elimination import Elimination
 from thesis_cli.inference.elimination.planners import _by_library, planned, sliced, tree_of_order
-from thesis_cli.inference.elimination.tree import Tree
+from thesis_cli.inference.elimination.tree import PairTree
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.studies.models.examples import ising
 from thesis_cli.studies.models.network import pedigree
@@ -216,7 +216,7 @@ def test_tables_that_are_needed_at_once_have_places_of_their_own(graph, turn):
 
 
 def test_a_tree_sums_each_variable_where_the_last_two_tables_meet():
-    found = Tree([2, 3, 4], [(0, 1), (1, 2), (1,), (0,)], [(0, 1), (4, 2), (5, 3)])
+    found = PairTree([2, 3, 4], [(0, 1), (1, 2), (1,), (0,)], [(0, 1), (4, 2), (5, 3)])
     assert [set(table) for table in found.tables] == [{0, 1}, {1}, {1}, {0}, {0, 1}, {0}, set()]
     assert [step.terms for step in found.steps] == [6, 6, 2]
 

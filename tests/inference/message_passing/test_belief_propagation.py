@@ -16,7 +16,7 @@ from thesis_cli.inference.message_passing.belief_propagation import (
     soft_binary,
     up_and_down,
 )
-from thesis_cli.inference.message_passing.message_arrays import Schedule
+from thesis_cli.inference.message_passing.message_arrays import UpdateSchedule
 from thesis_cli.inference.pairwise import lifted, pairwise
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 
@@ -137,7 +137,7 @@ def check_propagation(kernel, graph, stream, damping, summing):
     messages = np.random.default_rng(stream).uniform(0, 0.1, layout.starts[-1])
     ends = list(zip(layout.source.tolist(), layout.target.tolist(), strict=True))
     start = {pair: messages[layout.starts[d] : layout.starts[d + 1]].copy() for d, pair in enumerate(ends)}
-    schedule = Schedule(damping, 1e-5, 12)
+    schedule = UpdateSchedule(damping, 1e-5, 12)
     converged, sweeps = kernel(layout, form.unary, order, np.uint64(stream), schedule, summing, messages)
     expected = propagate_reference(form, form.unary, stream, schedule, summing, start)
     assert (converged, sweeps) == expected[:2]
@@ -358,7 +358,7 @@ def test_bethe_leaves_the_unstable_fixed_point_of_a_symmetric_model():
     graph = FactorGraph([2] * 16, factors)
     form = pairwise(graph)
     layout, messages = messages_of(form), np.zeros(4 * len(form.edges))
-    order, schedule = up_and_down(form.edges), Schedule(0.0, 1e-9, 10)
+    order, schedule = up_and_down(form.edges), UpdateSchedule(0.0, 1e-9, 10)
     done = belief_kernels.propagate_binary(layout, form.unary, order, np.uint64(0), schedule, True, messages)
     assert done == (True, 1)
     disordered = belief_kernels.bethe(layout, form.unary, messages, np.empty(32))

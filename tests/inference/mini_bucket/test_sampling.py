@@ -12,7 +12,7 @@ from tests.tiers import examples
 from thesis_cli.base.errors import NoConfiguration
 from thesis_cli.inference.exact import exact_log_partition_function
 from thesis_cli.inference.mini_bucket.mini_bucket import tightened
-from thesis_cli.inference.mini_bucket.sampler import Sampler
+from thesis_cli.inference.mini_bucket.sampler import MiniBucketSampler
 from thesis_cli.inference.mini_bucket.sampling import Ratios, importance_estimate
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import random_spin_glass
@@ -42,7 +42,9 @@ def test_weight_times_probability_is_the_potential(graph, limit):
     if best.value == -np.inf:
         return
     count = 4000
-    states, ratios = Sampler(best.passes_again(), len(graph.cardinalities)).draw(np.random.default_rng(2), count)
+    states, ratios = MiniBucketSampler(best.passes_again(), len(graph.cardinalities)).draw(
+        np.random.default_rng(2), count
+    )
     _, first, times = np.unique(states, axis=1, return_index=True, return_counts=True)
     at = first[times.argmax()]
     share = times.max() / count
@@ -62,7 +64,7 @@ def test_independent_variables_are_drawn_by_their_own_factors(count):
     graph = FactorGraph([len(table) for table in logs], [Factor((i,), table) for i, table in enumerate(logs)])
     best = tightened(graph, 2**31, None, sides=("upper",), limit=1)["upper"]
     draws = 4000
-    states, ratios = Sampler(best.passes_again(), count).draw(np.random.default_rng(3), draws)
+    states, ratios = MiniBucketSampler(best.passes_again(), count).draw(np.random.default_rng(3), draws)
     assert (ratios == 0).all()
     for own, table in zip(states, logs, strict=True):
         share, expected = np.bincount(own, minlength=len(table)) / draws, np.exp(table) / np.exp(table).sum()

@@ -15,7 +15,7 @@ from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.perturbation.expanded import blocks as expanded_blocks
 from thesis_cli.perturbation.expanded.copies import bytes_of_copies, copy_noise, variable_noise
-from thesis_cli.perturbation.expanded.expanded import Expansion, expanded_maximum, log_corollary_epsilon
+from thesis_cli.perturbation.expanded.expanded import ExpandedModel, expanded_maximum, log_corollary_epsilon
 from thesis_cli.perturbation.expanded.kernels import ascend, ascend_reference
 from thesis_cli.perturbation.expanded.pairs import Box, PairwiseCopies
 
@@ -162,7 +162,7 @@ def test_a_variable_of_one_block_stays_in_it(fixed):
 @given(factor_graphs(most_variables=4), st.integers(1, 40), st.integers(0, 2**32))
 def test_kernel_and_reference_agree(graph, copies, entropy):
     noise = copy_noise(graph.cardinalities, copies, seed(entropy))
-    tables, near = Expansion(graph, noise).arrays
+    tables, near = ExpandedModel(graph, noise).arrays
     start = np.concatenate([np.random.default_rng(entropy).dirichlet(np.ones(k)) for k in graph.cardinalities])
     found = []
     for climb in (ascend, ascend_reference):

@@ -44,9 +44,9 @@ def test_what_is_within_the_bounds_comes_back(data, times, missing):
     texts = [value.isoformat()[:19] for value in data.draw(st.lists(values))] + [None] * missing
     clamped = [text if text is None else min(max(text, column.low), column.high) for text in texts]
     assert back(column, texts) == clamped
-    assert [text_of_day(day, column.kind) for day in column.days(np.array(clamped, object))] == [
-        x or "" for x in clamped
-    ]
+    days = column.numbers(np.array(clamped, object))
+    assert [text_of_day(day, column.kind) for day in days] == [x or "" for x in clamped]
+    assert column.of_numbers(days[~np.isnan(days)]).tolist() == clamped[: len(texts) - missing]
 
 
 def test_values_of_all_kinds():

@@ -513,3 +513,39 @@ def test_atoms_that_are_refused(options, message):
         Integer("x", 1, 10, atoms=(0.5,))
     with pytest.raises(InputError, match="'x' has atoms; leave them out"):
         Schema((Integer("x", 1, 10, atoms=(0,)), Integer("y", 1, 10)), rules=("x == y",))
+
+
+TYPES = [column for kind in KINDS.values() for column in kind.examples()]
+
+
+@pytest.mark.parametrize(
+    "column", [*TYPES, Integer("a", 3, 9, True, (5, 20)), Real("a", 1, 50, log=True, atoms=(0.0, 7.5))]
+)
+def test_every_type_of_column_agrees_with_itself(column):
+    schema, rng = Schema((column,)), np.random.default_rng(0)
+    assert Schema.parse(schema.to_toml()) == schema
+    rows = Rows(rng.random((99, schema.reals)), rng.integers(0, schema.cardinalities, (99, len(schema.cardinalities))))
+    values = schema.decode(rows)[column.name]
+    numbers = column.numbers(values)
+    gaps = np.isnan(numbers)
+    assert gaps.any() == column.missing
+    assert np.array_equal(gaps, [value is None or value != value for value in values.tolist()])
+    low, high = column.bounds
+    assert low <= np.nanmin(numbers) < np.nanmax(numbers) <= high
+    plain = ~gaps & ~np.isin(numbers, column.atoms)
+    near, allowed = column.nearest(numbers)
+    assert np.array_equal(near[plain], numbers[plain])
+    assert allowed[plain].all()
+    assert (allowed[gaps] == column.missing).all()
+    assert not column.nearest(np.array([low - 1, high + 1]))[1].any()
+    assert column.of_numbers(numbers[plain]).tolist() == values[plain].tolist()
+    points, whole = column.points(256, None)
+    assert (np.diff(points) > 0).all()
+    assert points[[0, -1]].tolist() == [0, 1] if column.on_line else not len(points)
+    assert np.all(np.diff(column.edges(7)) > 0)
+    if column.size is None:
+        return
+    domain = column.domain()
+    assert len(domain) == len(set(domain)) == column.size + len(column.beyond) + column.missing
+    assert schema.decode(schema.encode({column.name: np.array(domain, object)}))[column.name].tolist() == domain
+    assert not whole or column.size == len(points)

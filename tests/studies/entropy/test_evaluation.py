@@ -7,7 +7,7 @@ from thesis_cli.entropy.exact import exact_entropies
 from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials
 from thesis_cli.studies.entropy.bounds import BOUNDED, low_rank_rows
 from thesis_cli.studies.entropy.evaluation import SampleEstimates, Sizes, full_rank_rows
-from thesis_cli.studies.entropy.variance import Steps, crossings_of, ratio_of_variances, tops_of
+from thesis_cli.studies.entropy.variance import DistinctProbabilities, crossings_of, ratio_of_variances, tops_of
 
 ORDERS = np.array([0, 0.5, 1, 2, math.inf])
 
@@ -44,7 +44,7 @@ def test_bounds_of_a_small_model_enclose_the_entropy():
 
 
 def test_variances_cross_at_two_for_a_uniform_distribution():
-    p = Steps(np.zeros(10))
+    p = DistinctProbabilities(np.zeros(10))
     assert crossings_of(p, np.array([0.5, 1.5, 3.0])) == pytest.approx([2.0])
     assert tops_of(p) == [1, 0]
 

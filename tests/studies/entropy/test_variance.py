@@ -7,7 +7,7 @@ from scipy.integrate import quad
 
 from thesis_cli.entropy.maxima import Noise, entropy_maxima
 from thesis_cli.models.factor_graph import LogPotentials
-from thesis_cli.studies.entropy.variance import QUADRATURE, UNIT, Steps, independent, with_log_z
+from thesis_cli.studies.entropy.variance import QUADRATURE, UNIT, DistinctProbabilities, independent, with_log_z
 from thesis_cli.studies.perturbation.low_rank_mse import sample_variance
 
 ALPHAS = np.array([0.2, 0.7, 1.4, 3.0])
@@ -35,7 +35,7 @@ def integral(log_weights, alpha, shared):
 @pytest.mark.parametrize("name", LOG_WEIGHTS)
 @pytest.mark.parametrize("first", [0, 1, 2])
 def test_the_integral_is_what_it_is_said_to_be(name, first):
-    steps = Steps(LOG_WEIGHTS[name])
+    steps = DistinctProbabilities(LOG_WEIGHTS[name])
     log_p = LOG_WEIGHTS[name] - np.logaddexp.reduce(LOG_WEIGHTS[name])
     threshold = steps.levels[first] if first < steps.levels.size else math.inf
     for alpha in ALPHAS:
@@ -45,7 +45,7 @@ def test_the_integral_is_what_it_is_said_to_be(name, first):
 
 @pytest.mark.parametrize("name", LOG_WEIGHTS)
 def test_samples_vary_as_the_formulas_say(name):
-    steps, model = Steps(LOG_WEIGHTS[name]), LogPotentials(LOG_WEIGHTS[name])
+    steps, model = DistinctProbabilities(LOG_WEIGHTS[name]), LogPotentials(LOG_WEIGHTS[name])
     log_z = np.logaddexp.reduce(LOG_WEIGHTS[name])
     for first in (0, 1, steps.levels.size):
         threshold = steps.levels[first] + log_z - 1e-12 if first < steps.levels.size else math.inf
@@ -69,7 +69,7 @@ def test_samples_vary_as_the_formulas_say(name):
 
 
 def test_uniform_distributions():
-    steps = Steps(np.zeros(7))
+    steps = DistinctProbabilities(np.zeros(7))
     for alpha in ALPHAS:
         assert steps.deficit(alpha) == pytest.approx(0, abs=1e-12)
         assert steps.shared(alpha) == pytest.approx(UNIT)
@@ -78,13 +78,13 @@ def test_uniform_distributions():
 
 
 def test_the_limit_at_one_is_theorem_9():
-    steps = Steps(LOG_WEIGHTS["geometric"])
+    steps = DistinctProbabilities(LOG_WEIGHTS["geometric"])
     for near in (1 - 1e-4, 1 + 1e-4):
         assert steps.shared(near) == pytest.approx(steps.shared(1.0), rel=1e-3)
 
 
 def test_more_shared_noise_never_raises_the_variance():
-    steps = Steps(LOG_WEIGHTS["geometric"])
+    steps = DistinctProbabilities(LOG_WEIGHTS["geometric"])
     for alpha in ALPHAS:
         variances = [steps.shared(alpha, first) for first in range(steps.levels.size + 1)]
         assert (np.diff(variances) > -1e-9).all()

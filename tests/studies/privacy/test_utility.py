@@ -10,7 +10,7 @@ from thesis_cli.privacy.embedding.features import draw_features
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.tables.schema import Schema
 from thesis_cli.studies.privacy.evaluation import squared_distance
-from thesis_cli.studies.privacy.utility import FEATURES, SCORES, SOURCES, Judge, Moments, RealTable, table
+from thesis_cli.studies.privacy.utility import FEATURES, SCORES, SOURCES, Moments, RealTable, ReleaseJudge, table
 
 SCHEMA = """
 [columns.size]
@@ -48,7 +48,7 @@ def judged():
     rng = np.random.default_rng(3)
     source = SOURCES["lending-club"]
     split = RealTable("made up", source, Schema.parse(SCHEMA), made_up(1500, rng), made_up(500, rng))
-    return split, Judge(split)
+    return split, ReleaseJudge(split)
 
 
 def test_the_table_itself_has_no_errors(judged):

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from thesis_cli.semantics.parser import parse
-from thesis_cli.studies.semantics.evaluations import Judge, Way, calls
+from thesis_cli.studies.semantics.evaluations import EvaluationJudge, Way, calls
 from thesis_cli.studies.semantics.laws import CONDITIONED, EXAMPLES, PAIRS
 
 LEVELS = np.linspace(0, 1, 202)[1:-1]
@@ -42,7 +42,7 @@ def test_conditioned_laws():
 
 
 def test_evaluations_are_judged_by_their_law():
-    judge, rng = Judge(EXAMPLES["sum"]), np.random.default_rng(3)
+    judge, rng = EvaluationJudge(EXAMPLES["sum"]), np.random.default_rng(3)
     found = judge.accuracy(Way(20, "quantiles"), rng)
     assert found.error < found.bound
     assert found.distance < found.distance_bound

@@ -9,7 +9,7 @@ from thesis_cli.embeddings.closed_forms import Laws
 from thesis_cli.embeddings.expansion import Expansion
 from thesis_cli.embeddings.kernels import Gaussian, Laplace
 from thesis_cli.studies.semantics.laws import PAIRS, normal
-from thesis_cli.studies.semantics.rates import WEIGHTS, Target, dense, log_slope, mean_errors, spread
+from thesis_cli.studies.semantics.rates import WEIGHTS, TargetEmbedding, dense, log_slope, mean_errors, spread
 
 KERNEL = Gaussian(1.0)
 
@@ -20,11 +20,11 @@ def test_a_dense_expansion_stands_for_its_law():
     assert Laws.normal(0.5, 1.2).distance(law, KERNEL) < 1e-3
     some = Expansion(np.array([0.0, 1.0, 7.0]))
     for kernel in (KERNEL, Laplace(1.0)):
-        assert Target(law, kernel).distance(some) == pytest.approx(kernel.distance(law, some), abs=1e-7)
+        assert TargetEmbedding(law, kernel).distance(some) == pytest.approx(kernel.distance(law, some), abs=1e-7)
 
 
 def test_the_error_of_monte_carlo():
-    target, rng = Target(dense(normal(0, 1), 2000), KERNEL), np.random.default_rng(1)
+    target, rng = TargetEmbedding(dense(normal(0, 1), 2000), KERNEL), np.random.default_rng(1)
     squares = np.array([target.distance(Expansion(rng.normal(size=20))) ** 2 for _ in range(100)])
     assert abs(squares.mean() - target.monte_carlo(20) ** 2) < 5 * squares.std() / math.sqrt(100)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from thesis_cli.structured.learn import Problem, fit
-from thesis_cli.structured.online import Pace
+from thesis_cli.structured.online import TrainingPace
 from thesis_cli.structured.tasks import Task
 from thesis_cli.studies.structured.baselines import BASELINES, bit_chances, logistic, pairwise, regression
 from thesis_cli.studies.structured.datasets import NAMES, Dataset, dataset, folds
@@ -108,7 +108,7 @@ def test_proposals_of_meta_are_counted_by_enumeration():
 
 def test_traces_fall_from_one():
     problem = problem_of(separable(), RANKING, np.arange(60), 0.1)
-    rows = list(traces(problem, Pace(passes=8, batch=10), [1, 2]))
+    rows = list(traces(problem, TrainingPace(passes=8, batch=10), [1, 2]))
     exact = [row["left"] for row in rows if row["method"] == EXACT]
     assert exact[0] == pytest.approx(1)
     assert len(exact) <= 8

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from thesis_cli.base.arrays import Floats
     from thesis_cli.privacy.query.query import Answer
     from thesis_cli.privacy.release.record import Release
-    from thesis_cli.privacy.tables.columns import Column
+    from thesis_cli.privacy.tables.column import Column
     from thesis_cli.privacy.tables.schema import Values
 
 ACROSS, BINS, LEVELS = 3, 30, 20
@@ -45,34 +45,25 @@ def _draw_column(ax: Axes, column: Column, values: Values, weights: Floats) -> N
     import numpy as np
 
     from thesis_cli.base.figures import COLOURS, label
-    from thesis_cli.privacy.tables.columns import Integer, Real
-    from thesis_cli.privacy.tables.dates import Date
 
     missing = np.array([x is None or x != x for x in values.tolist()])
     share = float(weights[missing].sum())
     present, weights = values[~missing], weights[~missing]
-    if isinstance(column, Date):
-        low, high = column.first / column.units_a_day, column.last / column.units_a_day
-        ax.hist(column.days(present), bins=np.linspace(low, high, BINS + 1).tolist(), weights=weights, color=COLOURS[0])
-        _show_dates(ax)
-    elif isinstance(column, Real | Integer):
-        if isinstance(column, Integer):  # bins of as many whole numbers each
-            step = math.ceil((column.high - column.low + 1) / BINS)
-            edges = np.arange(column.low, column.high + step + 1, step) - 0.5
+    if not column.levels:
+        sample = column.value_of(column.numbers(present))
+        ax.hist(sample.data, bins=column.edges(BINS).tolist(), weights=weights, color=COLOURS[0])
+        if sample.date:
+            _show_dates(ax)
         elif column.log:
-            edges = np.geomspace(column.low, column.high, BINS + 1)
             ax.set_xscale("log")
-        else:
-            edges = np.linspace(column.low, column.high, BINS + 1)
-        ax.hist(present.astype(np.float64), bins=edges.tolist(), weights=weights, color=COLOURS[0])
     else:
-        names = [str(x) for x in getattr(column, "levels", (False, True))]
+        names = column.levels
         shares = [float(weights[present.astype(str) == name].sum()) for name in names]
         ax.bar(range(len(names)), shares, color=COLOURS[0])
         if len(names) <= LEVELS:
             turned = len(names) > 3
             ax.set_xticks(range(len(names)), names, rotation=30 * turned, ha="right" if turned else "center")
-    atoms = [(f"{atom}: ", "", float(weights[present == atom].sum())) for atom in getattr(column, "atoms", ())]
+    atoms = [(f"{atom}: ", "", float(weights[present == atom].sum())) for atom in column.atoms]
     notes = ", ".join(f"{name}{part:.0%}{what}" for name, what, part in (*atoms, ("", " missing", share)) if part)
     label(ax, column.name + f" ({notes})" * bool(notes), "share of rows")
 

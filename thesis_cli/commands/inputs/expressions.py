@@ -24,7 +24,7 @@ def range_option() -> Any:
 
 
 def max_list_option() -> Any:
-    return option(20, "Length of the longest list that is taken.", least=1, most=31)
+    return option(20, "Largest length of a list.", least=1, most=31)
 
 
 def check_range(bounds: tuple[int, int]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from thesis_cli.base.errors import InputError, ModelTooLarge
 from thesis_cli.commands.core.fields import argument, option
@@ -11,7 +11,7 @@ from thesis_cli.commands.core.fields import argument, option
 if TYPE_CHECKING:
     from thesis_cli.structured.model_file import StructuredModel
 
-    StructuredSource = str | Path | StructuredModel | tuple[Any, Any]
+    StructuredSource: TypeAlias = str | Path | StructuredModel | tuple[Any, Any]
     """A path, a model, or a pair of a `Space` and its weights."""
 else:
     StructuredSource = str

@@ -230,7 +230,11 @@ def junction_graph(graph: FactorGraph, options: LnZOptions, progress: Progress) 
 
 def any_alpha_option(**about: Any) -> Any:
     """Whether to take alphas without a sure variance; its type is `bool`."""
-    return option(False, "Accept exponents for which e^(-alpha U) may have no finite variance.", **about)
+    return option(
+        False,
+        "Accept exponents of -1/(2 sqrt(n)) and below for n variables, for which the error may be infinite.",
+        **about,
+    )
 
 
 def interval_option(**about: Any) -> Any:

@@ -114,7 +114,7 @@ class Row:
         return f"{self.estimate.method}{saved}, {self.estimate.kind}"
 
 
-class Rows(NamedTuple):
+class EntropyRows(NamedTuple):
     """The estimates, and the curves of a profile."""
 
     rows: Sequence[Row]
@@ -122,7 +122,7 @@ class Rows(NamedTuple):
     exact_curve: Sequence[Row] = ()
 
 
-def rows(model: Model, settings: EntropySettings, methods: Methods, progress: Progress) -> Rows:
+def rows(model: Model, settings: EntropySettings, methods: Methods, progress: Progress) -> EntropyRows:
     """The estimates of all methods, those of one order together.
 
     Raises
@@ -156,7 +156,7 @@ def rows(model: Model, settings: EntropySettings, methods: Methods, progress: Pr
         found += approximate(model, settings, "bethe") if methods.bethe else []
         found += approximate(model, settings, "trw") if methods.trw else []
     found.sort(key=lambda row: orders.index(row.order) if row.order in orders else len(orders))
-    return Rows(found, curve, exact_curve)
+    return EntropyRows(found, curve, exact_curve)
 
 
 def curve_orders() -> list[float]:
@@ -327,7 +327,7 @@ def _solver_maker(settings: EntropySettings) -> Callable[[FactorGraph], MapSolve
     return make
 
 
-def integral(model: Model, weights: Model, settings: EntropySettings, exactly: bool, progress: Progress) -> Rows:
+def integral(model: Model, weights: Model, settings: EntropySettings, exactly: bool, progress: Progress) -> EntropyRows:
     """ln E_p[f].
 
     Parameters
@@ -357,4 +357,4 @@ def integral(model: Model, weights: Model, settings: EntropySettings, exactly: b
                 progress=tick,
             )
         found.append(Row(None, log_expectation(pair, log_z=settings.log_z, confidence=settings.confidence)))
-    return Rows(found)
+    return EntropyRows(found)

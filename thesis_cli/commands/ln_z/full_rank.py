@@ -68,7 +68,7 @@ def samples_option(**about: Any) -> Any:
     """Number of perturbed maxima; its type is `int | None`."""
     return option(
         None,
-        "Number of MAP calls; with --exact it may be 0.",
+        "Number of MAP calls; 0 with --exact prints only the exact answer.",
         default_text=str(SAMPLES),
         least=0,
         most=10**8,
@@ -113,7 +113,7 @@ def samples_of(request: TrickRequest) -> int:
     return SAMPLES if request.samples is None else request.samples
 
 
-class PerturbedMaxima(ABC):
+class PilotedMaxima(ABC):
     """Perturbed maxima of one target: those that are averaged, and an independent pilot.
 
     Attributes
@@ -150,7 +150,7 @@ class PerturbedMaxima(ABC):
         return float(self.draw(PILOT_CALLS, self._pilot_seed, None).mean())
 
 
-class ModelMaxima(PerturbedMaxima):
+class ModelMaxima(PilotedMaxima):
     """Perturbed maxima of a model whose configurations are enumerated."""
 
     def __init__(self, model: Model, seed: int, jobs: int, max_configurations: int | None) -> None:
@@ -187,7 +187,7 @@ def full_rank(model: Model, options: LnZOptions, progress: Progress) -> LnZAnswe
 
 
 def full_rank_estimates(
-    request: TrickRequest, maxima: PerturbedMaxima, tick: Tick
+    request: TrickRequest, maxima: PilotedMaxima, tick: Tick
 ) -> tuple[tuple[Estimate, ...], GammaPosterior]:
     """Estimates by the requested tricks, all from the same maxima, and the posterior of Z."""
     import numpy as np

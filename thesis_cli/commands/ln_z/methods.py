@@ -146,7 +146,7 @@ OWN_OPTIONS = {
         partial(
             option,
             None,
-            help="Gibbs sweeps at each temperature, of which the second half counts.",
+            help="Gibbs sweeps at each temperature; the first half is discarded.",
             least=2,
             most=10**7,
         ),
@@ -156,7 +156,7 @@ OWN_OPTIONS = {
         partial(
             option,
             False,
-            help="Add an upper bound by as many chains that start in exact samples and go backwards.",
+            help="Add an upper bound by chains that run backwards from exact samples.",
         ),
     ),
     "subset": OwnOption(
@@ -170,7 +170,7 @@ OWN_OPTIONS = {
     ),
     "clamp": OwnOption(
         tuple[str, ...] | None,
-        partial(VARIABLES, help="Variables to hold at each of their states, numbers or names, as in 0,5."),
+        partial(VARIABLES, help="Variables to sum over exactly, numbers or names, as in 0,5."),
         variables_of,
         needed="name variables, as in --clamp 0,5",
     ),

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from thesis_cli.base.errors import InputError, WorkFailed, describe
 from thesis_cli.base.wording import without_secrets
+from thesis_cli.commands.core.fields import option
 from thesis_cli.commands.core.overwrite import holds_release, unfinished
 
 if TYPE_CHECKING:
@@ -26,6 +27,35 @@ if TYPE_CHECKING:
     from thesis_cli.privacy.tables.table_base import Table
 
 logger = logging.getLogger("thesis_cli")
+
+NO_LEDGER = (
+    "the lock of a ledger holds on one machine only; divide the budget before the sweep: its tasks spend at most the"
+    " sum of their epsilons, and of their deltas"
+)
+
+
+def ledger_option(product: str) -> Any:
+    """The file of what tables have spent; its type is `Path | None`."""
+    words = f"File of what each table has spent; a {product} that would exceed the table's limit is refused."
+    return option(None, words, names="output", not_swept=NO_LEDGER)
+
+
+def account_option() -> Any:
+    """The name of a table in a ledger; its type is `str | None`."""
+    words = "Name of the table in the ledger."
+    return option(None, words, default_text="that of its file, links resolved", not_swept=NO_LEDGER)
+
+
+def new_account_option() -> Any:
+    """The confirmation that a table is new to a ledger; its type is `bool`."""
+    words = "Confirm that the table is none of those in the ledger that its name or its rows resemble."
+    return option(False, words, not_swept=NO_LEDGER)
+
+
+def limit_option() -> Any:
+    """The budget of all releases of a table; its type is `tuple[float, float] | None`."""
+    words = "Epsilon and delta of all releases of the table together; the first release sets them."
+    return option(None, words, metavar="EPSILON DELTA", least=0, not_swept=NO_LEDGER)
 
 
 @dataclass
@@ -179,7 +209,7 @@ class Spending:
 
     @property
     def consequence(self) -> str:
-        """That the budget counts as spent, and how rows can be made without spending again."""
+        """Sentence that the budget counts as spent, and how rows can be made without spending again."""
         assert self.charged is not None
         spent = f"the budget ({self.charged.epsilon:.4g}, {self.charged.delta:.4g}) counts as spent"
         if self.record is None or not holds_release(self.record) or unfinished(self.record):

@@ -11,7 +11,7 @@ from thesis_cli.base.compiled import ZERO, helper, kernel
 from thesis_cli.inference.elimination.kernels import (
     PRODUCT,
     SUM,
-    Steps,
+    StepArrays,
     Tables,
     message_size,
     mode_of,
@@ -48,7 +48,7 @@ def maximise_row(
 
 @helper()
 def maximise_span(
-    steps: Steps, tables: Tables, span: Ints, noise: Floats, noise_at: Ints, choices_at: Ints, choices: Any
+    steps: StepArrays, tables: Tables, span: Ints, noise: Floats, noise_at: Ints, choices_at: Ints, choices: Any
 ) -> float:
     """Messages of steps span[0] to span[1], maxima of sums of all inputs and of noise[noise_at[j]:]
     for the variable of step j, and the maximisers; returns the sum of messages without axes.
@@ -72,7 +72,7 @@ def maximise_span(
 
 
 @helper()
-def trace_back(steps: Steps, span: Ints, choices_at: Ints, choices: Any, states: Ints) -> None:
+def trace_back(steps: StepArrays, span: Ints, choices_at: Ints, choices: Any, states: Ints) -> None:
     """States of the steps span[0] to span[1], from those of later ones."""
     for j in range(span[1] - 1, span[0] - 1, -1):
         entry: int = 0
@@ -83,7 +83,14 @@ def trace_back(steps: Steps, span: Ints, choices_at: Ints, choices: Any, states:
 
 @kernel()
 def maximise_batch(
-    steps: Steps, tables: Tables, span: Ints, noise: Floats, places: Ints, choices: Any, values: Floats, states: Ints
+    steps: StepArrays,
+    tables: Tables,
+    span: Ints,
+    noise: Floats,
+    places: Ints,
+    choices: Any,
+    values: Floats,
+    states: Ints,
 ) -> None:
     """Add the maxima of steps span[0] to span[1] under each row of noise to `values`, and write the
     states of their variables to `states`, where those of later steps are.
@@ -98,7 +105,7 @@ def maximise_batch(
 
 
 @kernel()
-def send_back(steps: Steps, tables: Tables, j: int, logs: Floats, back: Floats, own: Floats) -> None:
+def send_back(steps: StepArrays, tables: Tables, j: int, logs: Floats, back: Floats, own: Floats) -> None:
     """Add the marginal of the variable of step j to `own`, and replace each message k that the step
     takes by P(its axes) / message, or ln of it if the message holds logarithms; message j is
     replaced already.
@@ -150,7 +157,7 @@ def send_back(steps: Steps, tables: Tables, j: int, logs: Floats, back: Floats, 
 
 
 @kernel()
-def draw_states(steps: Steps, tables: Tables, j: int, uniforms: Floats, states: Ints) -> None:
+def draw_states(steps: StepArrays, tables: Tables, j: int, uniforms: Floats, states: Ints) -> None:
     """Draw the state of the variable of step j in each row of `states`, given those of later steps."""
     inputs, last = steps.inputs[j], steps.axes[j + 1] - 1
     k, mode = steps.dims[last], mode_of(steps, tables, j)

@@ -22,7 +22,7 @@ from thesis_cli.inference.elimination.kernels import SAFE, extremes
 from thesis_cli.inference.elimination.order import Clique
 from thesis_cli.inference.elimination.pair_kernels import max_sums, sum_exponentials, sum_products
 from thesis_cli.inference.elimination.planners import Sliced, fitted, planned
-from thesis_cli.inference.elimination.tree import Axes, Layout, Step, Task, Tree
+from thesis_cli.inference.elimination.tree import Axes, Layout, PairTree, Step, Task
 from thesis_cli.inference.solver import Guarantee
 from thesis_cli.models.factor_graph import Factor, FactorGraph, squeezed
 
@@ -34,7 +34,7 @@ ROWS = 2**20
 
 
 @dataclass
-class Table:
+class ScaledTable:
     """Entries of a table.
 
     Attributes
@@ -60,27 +60,33 @@ class Table:
         return self.entries
 
 
-def table_of_logs(entries: Floats) -> tuple[Table, float]:
-    """A table from logarithms, which are overwritten, and the largest of them."""
+def table_of_logs(entries: Floats) -> tuple[ScaledTable, float]:
+    """Return a table made from logarithms, and the largest of them.
+
+    Parameters
+    ----------
+    entries : logarithms, shape (entries,); overwritten.
+    """
     top = float(entries.max())
     if top == -np.inf:
-        return Table(entries, True, 1.0, 0.0), top
+        return ScaledTable(entries, True, 1.0, 0.0), top
     entries -= top
     low = float(np.min(entries, where=entries > -np.inf, initial=0.0))
     logs = low < SAFE
     if not logs:
         np.exp(entries, out=entries)
-    return Table(entries, logs, 1.0, low), top
+    return ScaledTable(entries, logs, 1.0, low), top
 
 
 def multiplied(
-    axes: Axes, step: Step, left: Table, right: Table, out: Floats, scratch: Floats, jobs: int = 1
-) -> tuple[Table, float]:
-    """The product of two tables, summed, and ln of its largest entry.
+    axes: Axes, step: Step, left: ScaledTable, right: ScaledTable, out: Floats, scratch: Floats, jobs: int = 1
+) -> tuple[ScaledTable, float]:
+    """Return the product of two tables, summed, and ln of its largest entry.
 
     Parameters
     ----------
-    out : entries of the product, to be written.
+    axes, step : axes of all tables, and which of them the product keeps and sums over.
+    out : entries of the product, to be written, shape (entries,).
     scratch : room for `step.scratch` entries.
     """
     logs = left.logs or right.logs or left.low + right.low < SAFE
@@ -109,15 +115,15 @@ def multiplied(
     return _made(out, high, least)
 
 
-def _made(out: Floats, high: float, least: float) -> tuple[Table, float]:
+def _made(out: Floats, high: float, least: float) -> tuple[ScaledTable, float]:
     if high == 0:
-        return Table(out, False, 1.0, 0.0), -math.inf
-    return Table(out, False, high, math.log(least / high)), math.log(high)
+        return ScaledTable(out, False, 1.0, 0.0), -math.inf
+    return ScaledTable(out, False, high, math.log(least / high)), math.log(high)
 
 
 def _by_matrices(
-    axes: Axes, step: Step, left: Table, right: Table, out: Floats, scratch: Floats
-) -> tuple[Table, float]:
+    axes: Axes, step: Step, left: ScaledTable, right: ScaledTable, out: Floats, scratch: Floats
+) -> tuple[ScaledTable, float]:
     """The same by products of matrices."""
     matrices = axes.matrices(step.left, step.right, step.made)
     count, rows, columns, states = matrices.sizes
@@ -350,7 +356,7 @@ class _Slice:
     """
 
     def __init__(
-        self, tree: Tree, layout: Layout, factors: list[Factor], held: dict[int, int], jobs: int, room: Floats
+        self, tree: PairTree, layout: Layout, factors: list[Factor], held: dict[int, int], jobs: int, room: Floats
     ) -> None:
         self.held = held
         self._tree, self._layout, self._jobs, self._room = tree, layout, jobs, room
@@ -362,7 +368,7 @@ class _Slice:
                 scope = tuple(i for i in scope if i not in held)
             axes = tree.axes.laid(scope)
             self._leaves.append((axes, values.transpose([scope.index(i) for i in axes])))
-        self._tables: dict[int, Table] = {}
+        self._tables: dict[int, ScaledTable] = {}
 
     def _place(self, at: int, length: int) -> Floats:
         return self._room[at : at + length]
@@ -442,7 +448,7 @@ class _Slice:
     def marginals(self) -> Iterator[tuple[int, Floats]]:
         """Each variable of the slice and its marginal, after `forward` in a layout that keeps all tables."""
         tree, first = self._tree, len(self._leaves)
-        outside: list[Table] = [Table(np.ones(1), False, 1.0, 0.0) for _ in self._tables]
+        outside: list[ScaledTable] = [ScaledTable(np.ones(1), False, 1.0, 0.0) for _ in self._tables]
         for j in reversed(range(len(tree.pairs))):
             a, b = tree.pairs[j]
             ways = zip((a, b), (b, a), tree.back_steps[j], self._layout.back_scratch[j], strict=True)

@@ -15,7 +15,7 @@ from thesis_cli.inference.elimination.entropy import elimination_entropy
 from thesis_cli.inference.elimination.order import bytes_needed, cliques_of, index_type
 from thesis_cli.inference.elimination.plan import places
 from thesis_cli.inference.elimination.slices import prepared
-from thesis_cli.inference.elimination.sums import Held, Maxima, Segments, Sum, segments
+from thesis_cli.inference.elimination.sums import Held, Segments, SliceMaxima, Sum, segments
 from thesis_cli.inference.solver import Guarantee
 from thesis_cli.models.factor_graph import FactorGraph, squeezed
 
@@ -262,7 +262,7 @@ class Elimination:
             states[:, i] = free.argmax(axis=1)
             rest += free.max(axis=1)
         for s, held in enumerate(self._slices()):
-            work = Maxima(self._plan, self._plan.log_groups(self._factors, held), noise_at, parts, kind)
+            work = SliceMaxima(self._plan, self._plan.log_groups(self._factors, held), noise_at, parts, kind)
             found, own = work.of(noise)
             found += self._constant(held)
             for i, state in held.items():

@@ -41,7 +41,16 @@ def elimination_entropy(
     cliques: Sequence[Clique],
     alpha: float,
 ) -> float:
-    """The Renyi entropy of an order near 1, nats, as `Elimination.renyi_entropy` describes it."""
+    """The Renyi entropy of an order near 1, nats, as `Elimination.renyi_entropy` describes it.
+
+    Parameters
+    ----------
+    cardinalities : number of states of each of n variables.
+    factors : factors of the model, tables in nats.
+    order : variables in the order of elimination.
+    cliques : scope of the table of each step, the eliminated variable included.
+    alpha : order of the entropy.
+    """
     excess = alpha - 1
     entropy = 0.0
     messages: dict[int, Floats] = {}
@@ -121,6 +130,10 @@ def _log_sum(table: Floats) -> Floats:
 def weighted_expm1(log_weights: Floats, exponents: Floats) -> Floats:
     """e^w (e^u - 1) to full relative accuracy, where e^u may overflow but e^(w + u) does not; both
     are finite.
+
+    Parameters
+    ----------
+    log_weights, exponents : w and u, of one shape, which the result has.
     """
     found = np.maximum(exponents, 0.0)
     found += log_weights

@@ -23,7 +23,7 @@ SUM: Any = np.int64(2)
 """How a row of a table comes from its inputs: a product, its logarithm, or the sum of logarithms."""
 
 
-class Steps(NamedTuple):
+class StepArrays(NamedTuple):
     """The steps of an elimination; step j sums over the last of its axes.
 
     Attributes
@@ -57,7 +57,7 @@ class Tables(NamedTuple):
     Attributes
     ----------
     messages, groups : entries.
-    at : where a table begins, by the numbers of `Steps.sources`.
+    at : where a table begins, by the numbers of `StepArrays.sources`.
     kinds : 0 for entries that are weights, 1 for logarithms.
     tops : the largest entry, which consumers divide by or subtract.
     lows : ln of the smallest nonzero entry / the largest.
@@ -72,14 +72,14 @@ class Tables(NamedTuple):
 
 
 @helper(cache=True)
-def message_size(steps: Steps, j: int) -> int:
+def message_size(steps: StepArrays, j: int) -> int:
     """Entries of a message."""
     entries: int = steps.rows[j] * (steps.blocks[j] // steps.dims[steps.axes[j + 1] - 1])
     return entries
 
 
 @helper(cache=True)
-def prepare_rows(steps: Steps, tables: Tables, j: int, row: int, bases: Ints, offsets: Ints, turns: Ints) -> None:
+def prepare_rows(steps: StepArrays, tables: Tables, j: int, row: int, bases: Ints, offsets: Ints, turns: Ints) -> None:
     """Start of each input for a row, and the offset of each entry of a block from there."""
     first, last = steps.axes[j], steps.axes[j + 1]
     block, inputs = steps.blocks[j], steps.inputs[j]
@@ -110,7 +110,7 @@ def prepare_rows(steps: Steps, tables: Tables, j: int, row: int, bases: Ints, of
 
 
 @helper(cache=True)
-def next_row(steps: Steps, j: int, bases: Ints, turns: Ints) -> None:
+def next_row(steps: StepArrays, j: int, bases: Ints, turns: Ints) -> None:
     """Move on by a row."""
     first, inputs = steps.axes[j], steps.inputs[j]
     a = turns[steps.axes[j + 1] - first] - 1
@@ -128,7 +128,7 @@ def next_row(steps: Steps, j: int, bases: Ints, turns: Ints) -> None:
 
 
 @helper(cache=True)
-def take_row(steps: Steps, tables: Tables, j: int, mode: int, bases: Ints, offsets: Ints, row: Floats) -> None:
+def take_row(steps: StepArrays, tables: Tables, j: int, mode: int, bases: Ints, offsets: Ints, row: Floats) -> None:
     """One row of a step's table: product, logarithm of the product, or sum of its inputs."""
     block, inputs = steps.blocks[j], steps.inputs[j]
     count = steps.inputs[j + 1] - inputs
@@ -233,7 +233,7 @@ def sum_pairs(a: Floats, at_a: int, b: Floats, at_b: int, out: Floats, at: int, 
 
 
 @kernel()
-def mode_of(steps: Steps, tables: Tables, j: int) -> int:
+def mode_of(steps: StepArrays, tables: Tables, j: int) -> int:
     """PRODUCT if no product of a step can underflow or overflow."""
     low: float = 0.0
     scale: float = 0.0
@@ -248,7 +248,7 @@ def mode_of(steps: Steps, tables: Tables, j: int) -> int:
 
 
 @kernel()
-def sum_rows(steps: Steps, tables: Tables, j: int, start: int, stop: int) -> tuple[float, float]:
+def sum_rows(steps: StepArrays, tables: Tables, j: int, start: int, stop: int) -> tuple[float, float]:
     """Rows start to stop of the message of step j; returns its largest entry, and its smallest
     nonzero one, or both as logarithms.
     """
@@ -286,7 +286,7 @@ def sum_rows(steps: Steps, tables: Tables, j: int, start: int, stop: int) -> tup
 
 
 @kernel()
-def close_step(steps: Steps, tables: Tables, j: int, high: float, least: float) -> float:
+def close_step(steps: StepArrays, tables: Tables, j: int, high: float, least: float) -> float:
     """Note what the message of a step is, as weights where they can be; returns ln of its top."""
     size, start = message_size(steps, j), tables.at[j]
     if mode_of(steps, tables, j) == PRODUCT:
@@ -306,7 +306,7 @@ def close_step(steps: Steps, tables: Tables, j: int, high: float, least: float) 
 
 
 @kernel()
-def sum_out(steps: Steps, tables: Tables, start: int, stop: int, logs: Floats) -> bool:
+def sum_out(steps: StepArrays, tables: Tables, start: int, stop: int, logs: Floats) -> bool:
     """Steps start to stop of a sum; logs[j] is ln of the top of message j (output). False if no
     configuration is possible.
     """

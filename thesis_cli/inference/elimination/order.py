@@ -204,7 +204,14 @@ def _search(
 
 
 def bytes_needed(cardinalities: Sequence[int], order: Sequence[int], cliques: Sequence[Clique]) -> int:
-    """Memory of one elimination: two copies of the largest table, waiting messages, and maximisers."""
+    """Memory of one elimination: two copies of the largest table, waiting messages, and maximisers.
+
+    Parameters
+    ----------
+    cardinalities : number of states of each of n variables.
+    order : variables in the order of elimination.
+    cliques : scope of the table of each step, the eliminated variable included.
+    """
     at = {variable: j for j, variable in enumerate(order)}
     arriving = [0] * len(order)  # bytes of the messages that a step takes
     waiting = peak = choices = 0

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.inference.elimination.kernels import Steps
+from thesis_cli.inference.elimination.kernels import StepArrays
 from thesis_cli.inference.elimination.order import Clique
 from thesis_cli.inference.elimination.tree import Room
 from thesis_cli.models.factor_graph import Factor
@@ -52,7 +52,7 @@ class Plan:
 
     order: list[int]
     cliques: list[Clique]
-    steps: Steps
+    steps: StepArrays
     groups: list[Group]
     group_at: Ints
     consumers: list[int]
@@ -159,7 +159,7 @@ def make_plan(
         inputs.append(len(sources))
         blocks.append(block)
         rows.append(size // block)
-    steps = Steps(
+    steps = StepArrays(
         *(np.array(a, np.int64) for a in (axes, dims, blocks, rows, inputs, sources, starts, strides, whole, owners))
     )
     sizes = [math.prod(cardinalities[i] for i in group.axes) for group in groups]
@@ -187,8 +187,8 @@ def _group(
 
 
 def places(plan: Plan) -> tuple[Ints, int]:
-    """Start of each message if the places of messages that are used up are taken again, and
-    the length of the array.
+    """Start of each message, shape (steps,), if the places of messages that are used up are taken
+    again, and the length of the array.
     """
     room, sent = Room(), plan.sent()
     at = np.empty(len(sent), np.int64)

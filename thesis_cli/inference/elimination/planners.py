@@ -18,7 +18,7 @@ import numpy as np
 
 from thesis_cli.inference.cost import SECONDS_A_BYTE, Cost
 from thesis_cli.inference.elimination.order import Clique, best_order
-from thesis_cli.inference.elimination.tree import Task, Tree
+from thesis_cli.inference.elimination.tree import PairTree, Task
 
 NEAR = 8
 """Tables among which the partner of the smallest is chosen."""
@@ -68,7 +68,7 @@ class Sliced:
     cost : of all slices.
     """
 
-    tree: Tree
+    tree: PairTree
     held: tuple[int, ...]
     slices: int
     cost: Cost
@@ -94,7 +94,7 @@ def planned(cardinalities: Sequence[int], scopes: Sequence[Clique], memory: int)
     return best
 
 
-def fitted(tree: Tree, memory: int, task: Task = "sum", most: float = HOPELESS) -> Sliced:
+def fitted(tree: PairTree, memory: int, task: Task = "sum", most: float = HOPELESS) -> Sliced:
     """A tree in slices, or whole if none fit that take so many seconds at most."""
     tree = tree.in_order()
     found = sliced(tree, memory, task, most)
@@ -105,7 +105,7 @@ def _rank(found: Sliced, memory: int) -> tuple[bool, float]:
     return found.cost.memory > memory, found.cost.seconds
 
 
-def sliced(tree: Tree, memory: int, task: Task = "sum", most: float = HOPELESS) -> Sliced:
+def sliced(tree: PairTree, memory: int, task: Task = "sum", most: float = HOPELESS) -> Sliced:
     """A tree in slices that fit into the memory, or the last that was looked at if none fit that take so
     many seconds at most.
     """
@@ -125,7 +125,7 @@ def sliced(tree: Tree, memory: int, task: Task = "sum", most: float = HOPELESS) 
         tree = tree.in_order()
 
 
-def _cheapest(tree: Tree, count: int) -> list[int]:
+def _cheapest(tree: PairTree, count: int) -> list[int]:
     """The variables of the largest table that add least work if they are held, so many at most."""
     largest = tree.tables[int(np.argmax(tree.sizes))] if tree.sizes else ()
     within = dict.fromkeys(largest, 0.0)
@@ -142,7 +142,7 @@ OURS = {0: "combo-16", 2: "combo", 5: "flops"}
 many times the entries that are made."""
 
 
-def _by_library(own: Tree, turn: int) -> Tree:
+def _by_library(own: PairTree, turn: int) -> PairTree:
     """A candidate of cotengra: the best of some random greedy trees, or our own tree, with its subtrees
     improved.
     """
@@ -159,9 +159,15 @@ def _by_library(own: Tree, turn: int) -> Tree:
     return replace(own, pairs=[(a, b) for a, b in found.get_ssa_path()])
 
 
-def tree_of_order(cardinalities: Sequence[int], scopes: Sequence[Clique], order: Sequence[int]) -> Tree:
+def tree_of_order(cardinalities: Sequence[int], scopes: Sequence[Clique], order: Sequence[int]) -> PairTree:
     """The tree that multiplies the tables of one variable after the other, the pair with the smallest
     product first.
+
+    Parameters
+    ----------
+    cardinalities : number of states of each of n variables.
+    scopes : variables of each table.
+    order : variables in the order of elimination.
     """
     users: dict[int, set[int]] = {}
     for f, scope in enumerate(scopes):
@@ -201,4 +207,4 @@ def tree_of_order(cardinalities: Sequence[int], scopes: Sequence[Clique], order:
     rest = sorted(live)
     while len(rest) > 1:
         rest = [join(rest[0], rest[1]), *rest[2:]]
-    return Tree(cardinalities, scopes, pairs)
+    return PairTree(cardinalities, scopes, pairs)

@@ -108,7 +108,13 @@ def _named(order: list[int], scopes: Sequence[Clique]) -> tuple[list[int], list[
 
 
 def too_large(cost: Cost, width: int, memory: int) -> ModelTooLarge:
-    """The complaint about a model that does not fit."""
+    """The error about a model that does not fit.
+
+    Parameters
+    ----------
+    cost, width : bytes and seconds of the elimination, and largest number of variables of a table.
+    memory : bytes that it may take.
+    """
     return ModelTooLarge(
         f"elimination needs {bytes_text(cost.memory)} at width {width}",
         f"raise the memory from {bytes_text(memory)}, or use a method that approximates",

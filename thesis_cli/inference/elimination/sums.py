@@ -219,7 +219,7 @@ def _weights(logs: Floats, group_at: Ints) -> tuple[Floats, Floats, Floats]:
     return kinds.astype(np.float64), tops, lows
 
 
-class Maxima:
+class SliceMaxima:
     """Maxima over the variables of one slice, under noise.
 
     Parameters

@@ -280,7 +280,7 @@ def _kinds_of(strides: Sequence[int], dims: Sequence[int], count: int) -> int:
 
 
 @dataclass(frozen=True)
-class Tree:
+class PairTree:
     """Pairs of tables to multiply, one after the other.
 
     Attributes
@@ -412,11 +412,11 @@ class Tree:
             return math.fsum(SECONDS_A_PAIR + SLOWER * (step.plain - SECONDS_A_PAIR) for step in self.steps)
         return (3 if task == "back" else 1) * self.seconds
 
-    def held(self, variable: int) -> Tree:
+    def held(self, variable: int) -> PairTree:
         """The tree of one slice, in which a variable is held at a state."""
-        return Tree(self.cardinalities, [tuple(i for i in s if i != variable) for s in self.scopes], self.pairs)
+        return PairTree(self.cardinalities, [tuple(i for i in s if i != variable) for s in self.scopes], self.pairs)
 
-    def in_order(self) -> Tree:
+    def in_order(self) -> PairTree:
         """The same tree with its pairs in an order that needs little memory: the side that needs more
         goes first.
         """
@@ -437,4 +437,4 @@ class Tree:
                 stack += [(j, True), (low, False), (high, False)]
         number = {j: first + place for place, j in enumerate(order)}
         pairs = [tuple(number.get(k, k) for k in self.pairs[j - first]) for j in order]
-        return Tree(self.cardinalities, self.scopes, [(a, b) for a, b in pairs])
+        return PairTree(self.cardinalities, self.scopes, [(a, b) for a, b in pairs])

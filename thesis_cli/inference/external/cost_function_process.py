@@ -26,7 +26,7 @@ MOST_SECONDS = 10**6
 
 
 @dataclass(frozen=True)
-class Problem:
+class MapProblem:
     """A MAP problem of the prepared model.
 
     Attributes
@@ -138,7 +138,7 @@ class Model:
                 shapes.setdefault(table.shape, []).append((place[scope].tolist(), table))
         self.groups = [_Group(np.array([s for s, _ in m]), np.stack([t for _, t in m])) for m in shapes.values()]
 
-    def costs(self, problem: Problem) -> Costs | None:
+    def costs(self, problem: MapProblem) -> Costs | None:
         """The costs of a problem; None if a variable has no possible state."""
         unary = self.unary + problem.noise
         alone = float(unary[self.starts[self.cardinalities == 1]].sum())
@@ -154,10 +154,15 @@ class Model:
 
 
 def searches(
-    problems: Iterator[Problem], cardinalities: Sequence[int], factors: Sequence[Factor]
+    problems: Iterator[MapProblem], cardinalities: Sequence[int], factors: Sequence[Factor]
 ) -> Iterator[Found | None]:
     """Solve one problem after another, once ready, which None says; the signal SIGVTALRM ends a
     search with what it has.
+
+    Parameters
+    ----------
+    problems : problems of one model, which are read as they are solved.
+    cardinalities, factors : the model: states of each of n variables, and tables in nats.
     """
     import pytoulbar2  # noqa: F401 - before the clock starts
 
@@ -170,7 +175,7 @@ def searches(
         yield _search(model, problem, late)
 
 
-def _search(model: Model, problem: Problem, late: list[int]) -> Found:
+def _search(model: Model, problem: MapProblem, late: list[int]) -> Found:
     costs = model.costs(problem)
     if costs is None:
         return Found(None, -math.inf, True)
@@ -193,7 +198,7 @@ def _search(model: Model, problem: Problem, late: list[int]) -> Found:
     return Found(states, costs.bound(lowest), complete)
 
 
-def _minimum(model: Model, costs: Costs, problem: Problem) -> tuple[Ints | None, int, bool]:
+def _minimum(model: Model, costs: Costs, problem: MapProblem) -> tuple[Ints | None, int, bool]:
     """The best configuration found, a lower bound on the costs, and whether the search ended."""
     import pytoulbar2
     from pytoulbar2 import pytb2

@@ -16,7 +16,7 @@ from thesis_cli.base.child import Child
 from thesis_cli.base.errors import ModelTooLarge, OutOfTime, UnsuitableModel, WorkFailed
 from thesis_cli.base.extras import how_to_install, is_installed
 from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
-from thesis_cli.inference.external.cost_function_process import Found, Problem, entries, searches
+from thesis_cli.inference.external.cost_function_process import Found, MapProblem, entries, searches
 from thesis_cli.inference.message_passing.belief_propagation import perturbed_values
 from thesis_cli.inference.solver import Guarantee
 from thesis_cli.models.factor_graph import FactorGraph
@@ -148,7 +148,7 @@ class CostFunctionSearch:
         """
         backtracks, refined, end = self._backtracks, False, time.monotonic() + self.time_limit
         while (left := end - time.monotonic()) > 0:
-            found = self._answer(Problem(noise[0], float(row.values[0]), backtracks, forbidden), left)
+            found = self._answer(MapProblem(noise[0], float(row.values[0]), backtracks, forbidden), left)
             if found is None:
                 return
             row.bounds[0] = min(row.bounds[0], found.bound)
@@ -166,7 +166,7 @@ class CostFunctionSearch:
             else:
                 return
 
-    def _answer(self, problem: Problem, seconds: float) -> Found | None:
+    def _answer(self, problem: MapProblem, seconds: float) -> Found | None:
         """Solve a problem in an idle process, or in a new one if there is none or the library
         crashes; None if it gave no answer in time or crashes again.
         """
@@ -193,7 +193,7 @@ class CostFunctionSearch:
         return None
 
 
-def _reply(child: Child, problem: Problem, seconds: float) -> Found:
+def _reply(child: Child, problem: MapProblem, seconds: float) -> Found:
     """Answer of a process after so many seconds and the time it takes to heed their end.
 
     Raises

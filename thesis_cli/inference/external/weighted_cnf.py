@@ -194,6 +194,10 @@ def boxes(must: Bools, may: Bools) -> Iterator[Box]:
     Small tables: a greedy cover by prime implicants (Quine 1952, McCluskey 1956). Tables of many
     digits: disjoint boxes, merged along one digit after another. A few entries: each with as many
     digits free as it can have.
+
+    Parameters
+    ----------
+    must, may : masks of shape (2^digits,); `must` lies within `may`.
     """
     entries = np.flatnonzero(must)
     if entries.size <= _FEW:

@@ -30,8 +30,8 @@ class Gains(NamedTuple):
 
 
 def layout(form: Pairwise) -> tuple[int, Ints]:
-    """Columns of the grid, its shorter side, and the variable of each site in order, -1 where a row
-    is not full.
+    """Columns of the grid, its shorter side, and the variable of each site in order, shape (sites,), -1
+    where a row is not full.
 
     Raises
     ------
@@ -63,6 +63,11 @@ def in_any_order(n: int, edges: Ints) -> tuple[int, Ints] | None:
     none.
 
     The distances of a site from two corners at the ends of a shorter side say where it is.
+
+    Parameters
+    ----------
+    n : number of variables.
+    edges : pairs of neighbours, shape (edges, 2).
     """
     # A grid of r x c sites has 2 r c - r - c edges.
     around = 2 * n - len(edges)
@@ -121,7 +126,13 @@ def slots(form: Pairwise, variables: Ints, count: int) -> Ints:
 
 
 def tables(form: Pairwise, variables: Ints, width: int, count: int) -> tuple[Floats, Floats]:
-    """Log-potentials of each site with its left and with its upper neighbour, shapes (sites, count, count)."""
+    """Log-potentials of each site with its left and with its upper neighbour, shapes (sites, count, count).
+
+    Parameters
+    ----------
+    variables, width : as `layout` returns them.
+    count : largest number of states of a variable.
+    """
     right, down = np.zeros((2, len(variables), count, count))
     site = np.empty(len(form.cardinalities), np.int64)
     site[variables[variables >= 0]] = np.flatnonzero(variables >= 0)
@@ -133,7 +144,14 @@ def tables(form: Pairwise, variables: Ints, width: int, count: int) -> tuple[Flo
 
 
 def gains(unary: Floats, right: Floats, down: Floats, width: int) -> Gains | None:
-    """The tables of binary sites as gains; None if a pair with a state 0 is impossible, or a state 0."""
+    """The tables of binary sites as gains; None if a pair with a state 0 is impossible, or a state 0.
+
+    Parameters
+    ----------
+    unary : log-potentials, shape (sites, 2).
+    right, down : log-potentials with the left and the upper neighbour, shape (sites, 2, 2).
+    width : columns of the grid.
+    """
     if unary.shape[1] != 2 or not all(
         np.isfinite(entries).all() for entries in (unary[:, 0], right[:, 0], right[:, 1, 0], down[:, 0], down[:, 1, 0])
     ):

@@ -254,7 +254,8 @@ def _over_boundaries(values: Floats, width: int) -> Floats:
 
 
 def scale(table: Floats) -> int:
-    """Divide a table by a power of 2 such that its maximum is about 1; returns the exponent.
+    """Divide a table, of any shape, by a power of 2 such that its maximum is about 1; returns the
+    exponent.
 
     No bit of the results then depends on where tables are scaled.
     """

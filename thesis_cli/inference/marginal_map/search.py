@@ -10,7 +10,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.inference.marginal_map.passes import MaxSumPasses
-from thesis_cli.inference.marginal_map.search_kernels import DEPTH, LEAVES, Stack, Tree, descend, enter, open_bound
+from thesis_cli.inference.marginal_map.search_kernels import DEPTH, LEAVES, BoundTree, Stack, descend, enter, open_bound
 
 LEAVES_AT_ONCE = 64
 """Configurations whose sums are computed together."""
@@ -53,7 +53,7 @@ class Search:
         steps: list[int] = []
         for node in nodes:
             steps += [math.prod(node.shape[a + 1 :]) for a in range(1, len(node.shape))]
-        self._tree = Tree(
+        self._tree = BoundTree(
             np.array([plan.nodes[b[0]].scope[0] for b in buckets], np.int64),
             np.array([plan.nodes[b[0]].shape[0] for b in buckets], np.int64),
             np.cumsum([0, *(len(bucket) for bucket in buckets)]),

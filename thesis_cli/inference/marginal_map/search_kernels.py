@@ -13,7 +13,7 @@ DEPTH: Any = np.int64(0)
 LEAVES: Any = np.int64(1)
 
 
-class Tree(NamedTuple):
+class BoundTree(NamedTuple):
     """Bounds on what each state of each variable loses, as one argument of kernels.
 
     Attributes
@@ -39,7 +39,7 @@ class Tree(NamedTuple):
 
 
 class Stack(NamedTuple):
-    """Where a search stands.
+    """Place at which a search stands.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Stack(NamedTuple):
 
 
 @kernel()
-def enter(tree: Tree, stack: Stack, d: int, bound: float) -> None:
+def enter(tree: BoundTree, stack: Stack, d: int, bound: float) -> None:
     """Bounds of the states of depth d, in order, below a path of this bound."""
     k = tree.sizes[d]
     for x in range(k):
@@ -81,7 +81,7 @@ def enter(tree: Tree, stack: Stack, d: int, bound: float) -> None:
 
 
 @kernel()
-def descend(tree: Tree, stack: Stack, floor: float, slack: float, exact: bool, budget: int) -> float:
+def descend(tree: BoundTree, stack: Stack, floor: float, slack: float, exact: bool, budget: int) -> float:
     """Search on until the budget of nodes is spent, the leaves are full or all is pruned; returns the floor.
 
     Parameters
@@ -118,7 +118,7 @@ def descend(tree: Tree, stack: Stack, floor: float, slack: float, exact: bool, b
 
 
 @kernel()
-def open_bound(tree: Tree, stack: Stack) -> float:
+def open_bound(tree: BoundTree, stack: Stack) -> float:
     """The largest bound of a path that was not tried yet; -inf at the end."""
     best = -np.inf
     for d in range(stack.at[DEPTH] + 1):

@@ -10,7 +10,7 @@ from thesis_cli.base.arrays import Floats, Ints, Words
 from thesis_cli.base.compiled import ZERO, helper, kernel
 
 if TYPE_CHECKING:
-    from thesis_cli.inference.message_passing.message_arrays import Decoded, Messages, Schedule
+    from thesis_cli.inference.message_passing.message_arrays import Decoded, Messages, UpdateSchedule
 
 WEYL, MIX_1, MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 ALL: Any = np.int64(-1)
@@ -104,7 +104,7 @@ def propagate(
     unary: Floats,
     order: Ints,
     stream: np.uint64,
-    schedule: Schedule,
+    schedule: UpdateSchedule,
     summing: bool,
     messages: Floats,
 ) -> tuple[bool, int]:
@@ -202,7 +202,7 @@ def propagate_binary(
     unary: Floats,
     order: Ints,
     stream: np.uint64,
-    schedule: Schedule,
+    schedule: UpdateSchedule,
     summing: bool,
     messages: Floats,
 ) -> tuple[bool, int]:
@@ -262,7 +262,7 @@ def decode(m: Messages, order: Ints, unary: Floats, messages: Floats, states: In
 
 @kernel()
 def max_product(
-    m: Messages, decoding: Ints, binary: bool, unary: Floats, streams: Words, schedule: Schedule, found: Decoded
+    m: Messages, decoding: Ints, binary: bool, unary: Floats, streams: Words, schedule: UpdateSchedule, found: Decoded
 ) -> None:
     """Max-product for each row of `unary`, shape (batch, states); fills `found`.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.parallel import Threads
-from thesis_cli.inference.message_passing.message_arrays import Decoded, Messages, Schedule
+from thesis_cli.inference.message_passing.message_arrays import Decoded, Messages, UpdateSchedule
 from thesis_cli.inference.pairwise import Pairwise, lifted, pairwise
 from thesis_cli.inference.solver import Guarantee
 from thesis_cli.models.factor_graph import FactorGraph
@@ -83,7 +83,7 @@ class MaxProduct:
     ----------
     graph : any model; a factor of three or more variables sends and receives messages as in a
         factor graph.
-    damping, tolerance, max_sweeps : as for `Schedule`; the sweeps are those of one row.
+    damping, tolerance, max_sweeps : as for `UpdateSchedule`; the sweeps are those of one row.
     seed : seed of the orders of updates, which depend on it and on the noise of the row, not on the
         row's place.
     jobs : threads that share the rows of a batch; the results do not depend on it.
@@ -110,7 +110,7 @@ class MaxProduct:
         self.graph = graph
         self._form = pairwise(lifted(graph))
         self._messages = messages_of(self._form)
-        self._schedule = Schedule(float(damping), float(tolerance), max_sweeps)
+        self._schedule = UpdateSchedule(float(damping), float(tolerance), max_sweeps)
         self._jobs = jobs
         self._order = _breadth_first(self._messages)
         self._hash = np.random.default_rng(seed).integers(2**64, size=sum(graph.cardinalities), dtype=np.uint64) | 1
@@ -211,7 +211,7 @@ def bethe_log_partition_function(
     messages = np.random.default_rng(seed).uniform(0, SPREAD, layout.starts[-1])
     sweeps, converged = 0, False
     for attempt in range(3):
-        schedule = Schedule(1 - (1 - damping) / 2**attempt, float(tolerance), max_sweeps)
+        schedule = UpdateSchedule(1 - (1 - damping) / 2**attempt, float(tolerance), max_sweeps)
         converged, spent = propagate(layout, form.unary, order, np.uint64(0), schedule, True, messages)
         sweeps += spent
         if converged:

@@ -8,7 +8,7 @@ from thesis_cli.base.arrays import Bools, Floats, Ints
 
 
 class StoppingRule(NamedTuple):
-    """When the iterations of a row end; as for `TRWS`."""
+    """Rule for when the iterations of a row end; as for `TRWS`."""
 
     tolerance: float
     progress: float
@@ -155,7 +155,7 @@ class Messages(NamedTuple):
     incoming: Ints
 
 
-class Schedule(NamedTuple):
+class UpdateSchedule(NamedTuple):
     """Schedule of the updates of messages.
 
     Attributes

@@ -31,7 +31,7 @@ def gather(table: Floats, small: Floats, blocks: Ints, within: Ints) -> None:
             small[base + within[e]] += table[start + e]
 
 
-class Proposal(NamedTuple):
+class SequentialProposal(NamedTuple):
     """A distribution over configurations, one variable after the other, as one argument of kernels.
 
     Attributes
@@ -58,7 +58,9 @@ class Proposal(NamedTuple):
 
 
 @kernel(_nrt=False)
-def draw(proposal: Proposal, uniforms: Floats, states: Ints, places: Ints, mixed: Floats, ratios: Floats) -> None:
+def draw(
+    proposal: SequentialProposal, uniforms: Floats, states: Ints, places: Ints, mixed: Floats, ratios: Floats
+) -> None:
     """Draw configurations, and ln of the product of weighted geometric over arithmetic means.
 
     Parameters

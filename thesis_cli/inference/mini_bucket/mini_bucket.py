@@ -176,7 +176,13 @@ def tightened(
 ) -> dict[Side, Tightened]:
     """The best bounds with the mini-buckets that give them; see `mini_bucket_bounds`.
 
-    With `keep`, the memory also has to hold all tables at once.
+    Parameters
+    ----------
+    memory : bytes that the tables may take.
+    deadline : as for `mini_bucket_bounds`.
+    sides : bounds to compute.
+    limit : largest number of entries of a table; what fits if None.
+    keep : whether the memory also has to hold all tables at once.
     """
     planner, found = Planner(graph), {side: Tightened(side) for side in sides}
 

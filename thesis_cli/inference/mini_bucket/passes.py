@@ -327,7 +327,7 @@ def check_time(deadline: float | None) -> None:
 
 
 def largest(values: Floats) -> float:
-    """The largest finite magnitude."""
+    """The largest finite magnitude of numbers of any shape."""
     top = max(values.max(), -values.min())
     return float(top) if np.isfinite(top) else float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
 
@@ -340,7 +340,9 @@ def _shares(rows: Floats) -> Floats:
 
 
 def log_sum(rows: Floats) -> Floats:
-    """ln of the sum of exp over the first axis; `rows` becomes exp(rows - the largest of each column)."""
+    """ln of the sum of exp over the first axis, shape (columns,); `rows`, shape (rows, columns), becomes
+    exp(rows - the largest of each column).
+    """
     top = rows.max(axis=0)
     top[~np.isfinite(top)] = 0.0
     rows -= top

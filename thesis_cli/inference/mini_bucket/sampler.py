@@ -7,7 +7,7 @@ import numpy as np
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError
 from thesis_cli.inference.external.cost_function_search import CostFunctionSearch
-from thesis_cli.inference.mini_bucket.kernels import Proposal, draw
+from thesis_cli.inference.mini_bucket.kernels import SequentialProposal, draw
 from thesis_cli.inference.mini_bucket.passes import Passes
 from thesis_cli.models.factor_graph import FactorGraph
 
@@ -17,7 +17,7 @@ BATCHES = 4
 """Batches in which a possible configuration is looked for."""
 
 
-class Sampler:
+class MiniBucketSampler:
     """Draws configurations from the mini-buckets of an upper bound.
 
     Each variable, the last eliminated first, is drawn from the mixture q = sum_r w_r q_r of what its
@@ -44,7 +44,7 @@ class Sampler:
                 own.append(step)
                 step *= k
             strides += own[::-1]
-        self._proposal = Proposal(
+        self._proposal = SequentialProposal(
             np.array(plan.order[::-1], np.int64),
             np.array([nodes[bucket[0]].shape[0] for bucket in buckets], np.int64),
             np.cumsum([0, *(len(bucket) for bucket in buckets)]),
@@ -70,7 +70,7 @@ class Sampler:
 
 
 def possible_states(graph: FactorGraph, upper: Passes | None, seconds: float) -> Ints | None:
-    """A possible configuration: the best one of some samples, or else what a search finds.
+    """A possible configuration, shape (n,): the best one of some samples, or else what a search finds.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def possible_states(graph: FactorGraph, upper: Passes | None, seconds: float) ->
     seconds : time limit of the search, which needs the package of toulbar2.
     """
     if upper is not None:
-        rng, sampler = np.random.default_rng(0), Sampler(upper, len(graph.cardinalities))
+        rng, sampler = np.random.default_rng(0), MiniBucketSampler(upper, len(graph.cardinalities))
         for _ in range(BATCHES):
             states, ratios = sampler.draw(rng, BATCH)
             if (found := ratios > -np.inf).any():

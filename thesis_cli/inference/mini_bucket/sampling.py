@@ -12,7 +12,7 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import NoConfiguration
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.inference.mini_bucket.mini_bucket import Tightened, tightened
-from thesis_cli.inference.mini_bucket.sampler import BATCH, Sampler
+from thesis_cli.inference.mini_bucket.sampler import BATCH, MiniBucketSampler
 from thesis_cli.models.factor_graph import FactorGraph
 
 SAMPLES = 100_000
@@ -86,7 +86,7 @@ def importance_estimate(
     best = tightened(graph, memory, until, sides=("upper",), limit=limit, keep=True)["upper"]
     if best.value == -math.inf:
         raise NoConfiguration()
-    sampler = Sampler(best.passes_again(), len(graph.cardinalities))
+    sampler = MiniBucketSampler(best.passes_again(), len(graph.cardinalities))
     most = samples or (SAMPLES if deadline is None else 2**62)
     total = Ratios()
     while total.count < most:

@@ -70,8 +70,13 @@ def banded_maxima(
 
 
 def levels_near(bits: int, most: int, top: float = 0.0, pilot: Floats | None = None) -> Ints:
-    """At most so many numbers of constraints, from 0 on; with maxima of a pilot at all but the
-    first, those that matter: within `NEAR` of the largest share of Z."""
+    """Numbers of constraints to examine, rising from 0: at most `most` + 1 of them, up to `bits`.
+
+    Parameters
+    ----------
+    top, pilot : maximum without constraints, and maxima of a pilot at all numbers but the first; with
+        them, those remain that are within `NEAR` of the largest share of Z.
+    """
     tried = np.unique(np.linspace(0, bits, min(bits, most) + 1).round().astype(np.int64))
     if pilot is None:
         return tried
@@ -82,6 +87,12 @@ def levels_near(bits: int, most: int, top: float = 0.0, pilot: Floats | None = N
 
 def open_constraints(frontier: Frontier, problems: int, limits: HashLimits) -> int:
     """Largest number of constraints that are open at once.
+
+    Parameters
+    ----------
+    frontier : order of the variables, and size of the tables of a pass without constraints.
+    problems : number of MAP problems.
+    limits : seconds and bytes that they may take.
 
     Raises
     ------

@@ -133,5 +133,7 @@ def enumerated_maxima(
 
 
 def nested(best: Floats) -> Floats:
-    """Maxima among configurations that reach level i or more, from those that reach exactly it."""
+    """Maxima among configurations that reach level i or more, from those that reach exactly it; both of
+    shape (batch, levels).
+    """
     return np.ascontiguousarray(np.maximum.accumulate(best[:, ::-1], axis=1)[:, ::-1])

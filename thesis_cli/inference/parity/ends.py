@@ -140,7 +140,9 @@ def packed(matrix: Bools) -> Ints:
 
 
 def solutions(constraints: Constraints) -> tuple[int, Ints] | None:
-    """A solution and a basis of the differences of all, packed; None if there is no solution."""
+    """A solution and a basis of the differences of all, shape (dimension,), packed as bits; None if there
+    is no solution.
+    """
     bits = constraints.matrix.shape[1]
     pivots: dict[int, int] = {}  # row by its pivot, reduced so that no other row has that bit
     for row, right in zip(packed(constraints.matrix).tolist(), constraints.right.tolist(), strict=True):

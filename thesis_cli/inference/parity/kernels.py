@@ -6,7 +6,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.compiled import kernel
-from thesis_cli.inference.enumeration_kernels import Layout
+from thesis_cli.inference.enumeration_kernels import FlatFactors
 
 
 @kernel()
@@ -59,7 +59,7 @@ def hashed_maxima(values: Floats, start: int, steps: Ints, hashes: Ints, best: F
 
 
 @kernel()
-def listed_sweep(first: int, basis: Ints, shifts: Ints, rows: Ints, layout: Layout, best: Floats) -> None:
+def listed_sweep(first: int, basis: Ints, shifts: Ints, rows: Ints, layout: FlatFactors, best: Floats) -> None:
     """Let the solutions of some constraints compete at the levels of further ones that they reach.
 
     Parameters

@@ -92,18 +92,22 @@ class Integrated:
 
 
 def log_mean(logs: Floats) -> float:
-    """ln of the mean of exp(logs)."""
+    """ln of the mean of exp(logs), of shape (count,)."""
     return float(log_sum_exp(logs)) - math.log(logs.size)
 
 
 def log_mean_bound(logs: Floats, confidence: float) -> float:
-    """A number that is at most ln E[w] with at least the given probability, for independent weights
-    w >= 0 with the logarithms `logs`.
+    """A number that is at most ln E[w] with at least the given probability.
 
     The product of the means of g groups has the expectation E[w]^g, so that by Markov's inequality
     their mean logarithm exceeds ln E[w] + ln(1/error)/g with probability `error` at most. One group
     serves weights that vary much, a group for each weight those that hardly vary; the result is the
     best of three numbers of groups, each with a third of the error.
+
+    Parameters
+    ----------
+    logs : logarithms of independent weights w >= 0, shape (count,).
+    confidence : the probability.
     """
     error = (1 - confidence) / 3
     size = logs.size

@@ -133,7 +133,7 @@ class Attractive:
 
 
 def best_pairs(coupling: Floats, q: Floats, r: Floats) -> Floats:
-    """p(x_i = 1, x_j = 1) that minimises F at marginals q and r (Welling and Teh 2001)."""
+    """p(x_i = 1, x_j = 1) that minimises F at marginals q and r (Welling and Teh 2001); all of one shape."""
     with np.errstate(over="ignore"):
         k = 1 / np.expm1(coupling)
     root = np.sqrt((q - r) ** 2 + k * k + 2 * k * (q + r - 2 * q * r))
@@ -221,8 +221,13 @@ def bethe_optimum(graph: FactorGraph, epsilon: float, most_arcs: int) -> BetheOp
 
 
 def mesh_of(model: Attractive, low: Floats, high: Floats, sizes: Ints) -> Mesh:
-    """Cells of equal width in arcsin(sqrt(q)), in which curvatures of F are of one size, between
-    log odds; shapes (n,)."""
+    """Cells of equal width in arcsin(sqrt(q)), in which curvatures of F are of one size.
+
+    Parameters
+    ----------
+    low, high : log odds between which the marginals lie, shape (n,).
+    sizes : number of cells of each variable, shape (n,).
+    """
     ends = np.arctan(np.exp(np.clip([low, high], -700, 700) / 2))
     points, errors = [], []
     for v, (first, last, size) in enumerate(zip(*ends, sizes.tolist(), strict=True)):
@@ -308,7 +313,13 @@ def minimum_on(model: Attractive, mesh: Mesh) -> tuple[Floats, float]:
 
 
 def polished(model: Attractive, q: Floats, low: Floats, high: Floats) -> Floats:
-    """A point where F is no larger, by descent over log odds between their bounds."""
+    """Marginals, shape (n,), where F is no larger than at q, by descent over log odds between bounds.
+
+    Parameters
+    ----------
+    q : marginals P(x_i = 1), shape (n,).
+    low, high : bounds on the log odds, shape (n,).
+    """
 
     def objective(odds: Floats) -> tuple[float, Floats]:
         at = expit(odds)

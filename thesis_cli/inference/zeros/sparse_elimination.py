@@ -24,7 +24,7 @@ from thesis_cli.models.factor_graph import Factor, FactorGraph
 
 
 @dataclass(frozen=True)
-class Step:
+class SparseStep:
     """One join of an elimination.
 
     Attributes
@@ -37,11 +37,17 @@ class Step:
     made: SparseTable
 
 
-def marginals(steps: Sequence[Step], joiner: Joiner, states: Sequence[int]) -> Floats:
-    """P(x_i) of every state of every variable, from all joins of an elimination.
+def marginals(steps: Sequence[SparseStep], joiner: Joiner, states: Sequence[int]) -> Floats:
+    """P(x_i) of every state of every variable, shape (sum of states,), from all joins of an elimination.
 
     P(taken) is the product of the tables taken, over the table made, times P(made): what follows a
     step sees its variables only through the table that it makes.
+
+    Parameters
+    ----------
+    steps : joins of the elimination, in order.
+    joiner : joins tables within the limits of memory.
+    states : number of states of each of n variables.
     """
     offsets = np.concatenate([[0], np.cumsum(states)])
     found = np.ones(offsets[-1])
@@ -65,7 +71,7 @@ def marginals(steps: Sequence[Step], joiner: Joiner, states: Sequence[int]) -> F
     return found
 
 
-def best_states(steps: Sequence[Step], joiner: Joiner, count: int) -> Ints:
+def best_states(steps: Sequence[SparseStep], joiner: Joiner, count: int) -> Ints:
     """A configuration of the largest weight, shape (count,), from all joins of an elimination."""
     known: dict[int, int] = {}
     for step in reversed(steps):
@@ -231,7 +237,7 @@ class _Run:
             sizes[k] = sizes.get(k, 0) | 1 << v
         self._sizes = [(math.log2(k), members) for k, members in sizes.items()]
         self.joiner, self._keeps = joiner, keeps
-        self.steps: list[Step] = []
+        self.steps: list[SparseStep] = []
         self.constant = 0.0
         self.tables: dict[int, SparseTable] = {}
         self.outlines: dict[int, tuple[float, int]] = {}
@@ -284,7 +290,7 @@ class _Run:
         if made.size and not self._is_constant(made):  # other tables name all that is kept
             self._add(made)
         if self._keeps:
-            self.steps.append(Step(tables, made))
+            self.steps.append(SparseStep(tables, made))
 
     def _scaled(self, table: SparseTable) -> SparseTable:
         """Take the largest weight out; go over to logarithms if the smallest is too small."""

@@ -60,7 +60,7 @@ class Output(NamedTuple):
 
 @helper()
 def slot_of(keys: Words, row: int, masks: Words, slots: int) -> int:
-    """Where a hash table of 2^n slots looks first for the bits of a key under the masks."""
+    """The slot, of 2^n in a hash table, at which the search for the bits of a key under the masks begins."""
     h = EMPTY
     for w in range(masks.size):
         h = (h ^ (keys[row, w] & masks[w])) * MIX

@@ -111,7 +111,7 @@ def mask_of(fields: dict[int, Field], variables: Collection[int], words: int) ->
 
 
 def with_fields(table: SparseTable, fields: dict[int, Field], words: int) -> Words:
-    """The keys of a table in another layout."""
+    """The keys of a table in another layout, shape (rows, words)."""
     if words == table.keys.shape[1] and all(fields[v] == at for v, at in table.fields.items()):
         return table.keys
     moves = np.array([(*at, *fields[v][:2]) for v, at in table.fields.items()], np.int64).reshape(-1, 5)

@@ -9,7 +9,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.compiled import ZERO, helper, kernel
-from thesis_cli.models.proposals import Compiled
+from thesis_cli.models.proposals import CompiledTarget
 from thesis_cli.models.target_kernels import bound, log_ratio, quantile, split_dimension
 from thesis_cli.perturbation.a_star.boxes import HALF_STEP, LEAST, NARROWEST, SLACK, WASTE
 
@@ -47,7 +47,7 @@ def later(rng: np.random.Generator, log_time: float, depth: int) -> float:
 
 
 @helper()
-def _split(target: Compiled, tree: Tree, at: int) -> int:
+def _split(target: CompiledTarget, tree: Tree, at: int) -> int:
     """Split a box as `Boxes.split` does; return the number of bounds evaluated, negative if the box
     is too narrow."""
     low, high, bounds, waste, children, parents, halvings, size = tree
@@ -83,7 +83,7 @@ def _split(target: Compiled, tree: Tree, at: int) -> int:
 @kernel()
 def search(
     rng: np.random.Generator,
-    target: Compiled,
+    target: CompiledTarget,
     tree: Tree,
     budget: int,
     samples: Samples,

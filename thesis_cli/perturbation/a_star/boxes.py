@@ -130,7 +130,13 @@ class Boxes:
 
 def check(x: Floats, ratio: float, most: float, box: Box) -> None:
     """Refuse a value of o that is not finite or -inf (`InputError`), or beyond the bound of its box
-    (`WorkFailed`)."""
+    (`WorkFailed`).
+
+    Parameters
+    ----------
+    x, ratio : point, shape (D,), and the value there.
+    most, box : bound on o over the box, and its corners.
+    """
     if math.isnan(ratio) or ratio == math.inf:
         raise InputError(f"the log-ratio is {ratio:g} at {place(x)}", "it must be a number or -inf")
     if ratio > most + SLACK * (1 + abs(most)):
@@ -141,7 +147,14 @@ def check(x: Floats, ratio: float, most: float, box: Box) -> None:
 
 
 def too_loose(evaluations: int, most: float, best: float, box: Box) -> WorkFailed:
-    """The error that the budget of evaluations is spent."""
+    """The error that the budget of evaluations is spent.
+
+    Parameters
+    ----------
+    evaluations : their number.
+    most, box : largest bound of a box that is open, and its corners.
+    best : largest log-ratio found.
+    """
     return WorkFailed(
         f"no sample after {evaluations:,} evaluations: the box {corners(*box)} has bound {most:.6g}, while the best "
         f"log-ratio found so far is {best:.6g}; use a tighter bound or a proposal closer to the target"
@@ -149,10 +162,10 @@ def too_loose(evaluations: int, most: float, best: float, box: Box) -> WorkFaile
 
 
 def place(x: Floats) -> str:
-    """A point as text."""
+    """A point, shape (D,), as text."""
     return f"({', '.join(f'{value:.6g}' for value in x)})"
 
 
 def corners(low: Floats, high: Floats) -> str:
-    """A box as text: a product of intervals."""
+    """A box with corners of shape (D,) as text: a product of intervals."""
     return " x ".join(f"[{a:.6g}, {b:.6g}]" for a, b in zip(low, high, strict=True))

@@ -124,7 +124,7 @@ def expanded_maximum(
     """
     root = np.random.SeedSequence(seed) if isinstance(seed, int) else seed
     noise = copy_noise(graph.cardinalities, copies, root, memory, progress)
-    model = Expansion(graph, noise)
+    model = ExpandedModel(graph, noise)
     best, exact, upper = model.single(memory) if copies == 1 else model.maximise(tries, cuts, memory)
     if best.value == -math.inf:
         raise NoConfiguration()
@@ -147,7 +147,7 @@ class Ascent(NamedTuple):
     value: float
 
 
-class Expansion:
+class ExpandedModel:
     """A model with the noise of its copies.
 
     Attributes
@@ -211,7 +211,7 @@ class Expansion:
         qs = list(self._starts(tries, memory))
         sizes = self.graph.cardinalities
         if max(sizes) > 2 and self.noise.copies > COARSE:
-            few = Expansion(self.graph, coarser(self.noise, sizes, COARSE))
+            few = ExpandedModel(self.graph, coarser(self.noise, sizes, COARSE))
             found = {round(one.value, 9): one.q for one in map(few.ascend, qs)}
             qs = [found[value] for value in sorted(found)[-FINALISTS:]]
         return max(map(self.ascend, qs), key=_value)
@@ -261,7 +261,7 @@ def predicted_seconds(graph: FactorGraph, copies: int) -> float:
 
 
 def entropy(q: Floats) -> float:
-    """Sum of the entropies of all variables with these frequencies, nats."""
+    """Sum of the entropies of all variables with frequencies q, shape (sum of cardinalities,), in nats."""
     held = q[q > 0]
     return float(-(held * np.log(held)).sum())
 

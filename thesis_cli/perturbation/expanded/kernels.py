@@ -31,7 +31,7 @@ class CopyNoise(NamedTuple):
 
 
 class Neighbours(NamedTuple):
-    """Which tables name a variable, and where its states lie in an array of frequencies.
+    """Tables that name a variable, and places of its states in an array of frequencies.
 
     Attributes
     ----------

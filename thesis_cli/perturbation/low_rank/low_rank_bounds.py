@@ -97,6 +97,10 @@ def effective_samples(values: Floats, alpha: float) -> float:
     """(sum w)^2 / sum w^2 of the weights w = e^{-alpha U}: how many samples the mean of w rests on.
 
     The squared relative error of that mean is about its reciprocal less 1 / M.
+
+    Parameters
+    ----------
+    values : U of each sample, shape (M,).
     """
     exponents = -alpha * values
     weights = np.exp(exponents - exponents.max())

@@ -21,7 +21,7 @@ ATTEMPTS = 1000
 
 
 @dataclass(frozen=True)
-class Draws:
+class SequentialDraws:
     """The results of sequential sampling.
 
     Attributes
@@ -65,7 +65,7 @@ class SequentialSampler:
     the last one is phi(x) itself. So an attempt returns x with probability exp(phi(x) - U(alpha)),
     exactly, whatever the errors of the estimates, as long as the probabilities of no step sum to
     more than 1. If they do, they are scaled to 1, which makes the configurations that follow less
-    likely by that factor; `Draws.clipped` counts such steps.
+    likely by that factor; `SequentialDraws.clipped` counts such steps.
 
     Two things keep the scaling mild, though not rare. All estimates use the same noise on the
     remaining variables, so the errors of numerator and denominator nearly cancel. And with one
@@ -110,7 +110,7 @@ class SequentialSampler:
         if self.log_bound == -np.inf:
             raise NoConfiguration()
 
-    def draw(self, count: int, progress: Tick | None = None) -> Draws:
+    def draw(self, count: int, progress: Tick | None = None) -> SequentialDraws:
         """Draw configurations, independent given the estimates.
 
         Parameters
@@ -145,7 +145,7 @@ class SequentialSampler:
                 accepted += 1
                 if progress:
                     progress(1)
-        return Draws(states, attempts, clipped)
+        return SequentialDraws(states, attempts, clipped)
 
     def _step(self, prefix: tuple[int, ...]) -> _Step:
         """Probabilities exp(U_{j+1} - U_j) of the next variable's states, shifted for its noise."""

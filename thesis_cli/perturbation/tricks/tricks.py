@@ -297,7 +297,7 @@ def _size(log_value: float) -> str:
 
 
 def log_mean_exp(x: Floats) -> Floats:
-    """ln of the mean of exp(x) over the last axis."""
+    """ln of the mean of exp(x), shape (..., M), over the last axis."""
     return log_sum_exp(x) - math.log(x.shape[-1])
 
 

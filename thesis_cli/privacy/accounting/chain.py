@@ -66,7 +66,7 @@ class LedgerEntry:
 
     @property
     def terms(self) -> tuple[Budget, Rule, str]:
-        """What is the same in all entries of an account."""
+        """Fields that are the same in all entries of an account."""
         return self.limit, self.rule, self.unit
 
 

@@ -86,7 +86,12 @@ class Content:
 
 
 def content_of(blocks: Iterable[Mapping[str, npt.NDArray[Any]]], key: bytes) -> Content:
-    """Content of a table in blocks, each an array of values for each of its columns, under a key."""
+    """Content of a table under a key.
+
+    Parameters
+    ----------
+    blocks : parts of the table, each an array of shape (rows,) for each column.
+    """
     salts = np.frombuffer(hashlib.blake2b(b"salts", key=key, digest_size=24).digest(), np.uint64)
     memory: list[dict[Any, int]] = []
     sums, total, count = np.zeros(0, np.uint64), np.zeros(2, np.uint64), 0

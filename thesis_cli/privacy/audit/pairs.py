@@ -76,7 +76,12 @@ class Pair:
 
 
 def vector_pair(method: str, noise: NoiseName, budget: Budget) -> Pair:
-    """The pair of tables whose vectors are farthest apart, relative to the claimed sensitivity."""
+    """The pair of tables whose vectors are farthest apart, relative to the claimed sensitivity.
+
+    Parameters
+    ----------
+    method, noise, budget : settings of the releases.
+    """
     rng = np.random.default_rng(0)
     rows = _sample(rng, SAMPLES)
     found = [_farthest(plan, rows) for plan in _plans(method, noise, budget, rows)]
@@ -130,7 +135,7 @@ def by_record(table: Table, plan: ReleasePlan, noise: StageNoise | None = None) 
 
 
 def distance(plan: ReleasePlan, one: Floats, other: Floats) -> float:
-    """Distance of two vectors in the norm of the noise."""
+    """Distance of two vectors of shape (F,) in the norm of the noise."""
     return float(np.linalg.norm(one - other, _norm(plan)))
 
 

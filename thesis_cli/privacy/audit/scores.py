@@ -296,19 +296,27 @@ def subject(method: str, noise: NoiseName, budget: Budget, runs: int, confidence
 
 
 def choice_subject(method: str, noise: NoiseName, budget: Budget, runs: int, confidence: float) -> SmallTables:
-    """Small tables of a method that chooses one by the exponential mechanism."""
+    """Small tables of a method that chooses one by the exponential mechanism.
+
+    Parameters
+    ----------
+    runs, confidence : number of releases of each table, and confidence level; they decide the pair of
+        tables, that with the largest bound to be expected.
+    """
     pairs = choice_pairs(method, budget)
     pair, choices = max(pairs, key=lambda entry: _expected(entry[1], runs, confidence))
     return SmallTables(method, budget, pair, choices)
 
 
 def staged_subject(method: str, noise: NoiseName, budget: Budget, runs: int, confidence: float) -> StagedVectors:
-    """Noisy vectors of a method with several stages."""
+    """Noisy vectors of a method with several stages; `runs` and `confidence` change nothing, and `noise` is
+    Gaussian.
+    """
     return StagedVectors(method, budget, staged_pair(method, budget), 1 / analytic_scale(1.0, budget))
 
 
 def vector_subject(method: str, noise: NoiseName, budget: Budget, runs: int, confidence: float) -> NoisyVectors:
-    """Noisy vectors of a method with one."""
+    """Noisy vectors of a method with one; `runs` and `confidence` change nothing."""
     mu = 1 / analytic_scale(1.0, budget) if noise == "gaussian" else None
     name = method if noise == "gaussian" else f"{method}, {noise}"
     return NoisyVectors(name, budget, vector_pair(method, noise, budget), mu)

@@ -34,24 +34,10 @@ from thesis_cli.privacy.mechanisms.stages import OpenDPStages, total_rho
 from thesis_cli.privacy.mechanisms.units import Unit
 from thesis_cli.privacy.release.plan import ReleasePlan
 from thesis_cli.privacy.release.release import private_record
-from thesis_cli.privacy.tables.columns import Boolean, Category, Integer, Real
-from thesis_cli.privacy.tables.dates import Date, DateTime
+from thesis_cli.privacy.tables.columns import KINDS
 from thesis_cli.privacy.tables.schema import Schema
 
-WIDE = Schema(
-    (
-        Integer("few", 0, 5),
-        Integer("many", -1000, 9000, missing=True),
-        Real("real", -1.0, 1.0),
-        Real("scale", 1.0, 1e6, log=True, missing=True),
-        Category("kind", ("a", "b", "c"), missing=True),
-        Category("place", tuple(f"p{i}" for i in range(40))),
-        Category("grade", ("low", "middle", "high"), ordered=True),
-        Boolean("flag"),
-        Date("day", "2000-01-01", "2009-12-31"),
-        DateTime("time", "2020-01-01T00:00:00", "2020-12-31T00:00:00"),
-    )
-)
+WIDE = Schema(tuple(column for kind in KINDS.values() for column in kind.examples()))
 """A column of every type, with and without missing values, short and long."""
 BOUNDS = 50
 """Bounds that share the error of an audit."""
@@ -138,7 +124,7 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class StageReport:
-    """What the stages of one kind of release prove.
+    """Findings of an audit of the stages of one kind of release.
 
     Attributes
     ----------
@@ -187,6 +173,12 @@ class StageReport:
 
 def stage_audit(case: Case, runs: int, confidence: float, tick: Tick | None = None) -> StageReport:
     """Release both neighbours in turn, and test the claims.
+
+    Parameters
+    ----------
+    case : the neighbours, and how they are released.
+    runs : number of releases.
+    confidence : confidence level of all bounds together.
 
     Raises
     ------
@@ -266,7 +258,13 @@ def release_case(name: str, schema: Schema, budget: Budget, unit: Unit) -> Case:
 
 
 def measure_case(name: str, budget: Budget, unit: Unit) -> Case:
-    """The worst neighbours of sums of dp-measure, by a search over rows of all types."""
+    """The worst neighbours of sums of dp-measure, by a search over rows of all types.
+
+    Parameters
+    ----------
+    name : kind of release.
+    budget, unit : budget of each measurement, and difference between neighbours.
+    """
     plan = Plan(WIDE, budget, QUERIES, unit=unit)
     rng = np.random.default_rng(0)
     rows, most = _sample(WIDE, rng, COUNT), unit.contribution_bound or 1

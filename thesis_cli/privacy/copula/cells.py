@@ -2,7 +2,8 @@
 
 Every encoded row has one cell in each column. Levels, and whole numbers of a short range, have
 cells of their own. Other numbers go up to the next round number, such as a multiple of 0.05: a real
-column often has values that occur many times. A missing value is the last cell.
+column often has values that occur many times. A missing value is the last cell. The type of the column
+says where they end (`Column.points`).
 
 Bins, and orthonormal functions on them, are made from distributions that are public: noisy ones of
 an earlier stage.
@@ -10,61 +11,20 @@ an earlier stage.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.tables.columns import Category, Column, Integer, Real
-from thesis_cli.privacy.tables.dates import Date
+from thesis_cli.privacy.tables.column import Column
 from thesis_cli.privacy.tables.schema import Schema
 
 WHOLE = 256
 """Largest number of whole numbers that have cells of their own."""
-STEPS = 2000
-"""Least number of round numbers of another column, unless it has fewer whole numbers."""
-DECADES = 20
-"""Largest number of decades between bounds of a logarithm with round numbers."""
-MANTISSAS = (100, 200, 1), (100, 250, 2), (100, 200, 5)
-"""First and last multiple, and what they are multiples of, for round numbers of three digits."""
 SCALES = 16, 128
 """Equal groups of cells in which a line of many cells is counted too."""
-
-
-def round_numbers(column: Real | Integer) -> Floats:
-    """Round numbers inside a column's bounds, and the bounds.
-
-    They are multiples of 1, 2 or 5 times a power of ten: `STEPS` to 2.5 `STEPS` of them, or, if
-    logarithms are encoded, at most 1 % apart. Each is computed by one division, so that 3/10 is the
-    number that is read from 0.3. If the bounds are too close for their size, the numbers are just
-    equally spaced.
-    """
-    low, high = float(column.low), float(column.high)
-    if isinstance(column, Real) and column.log:
-        decades = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
-        if len(decades) > DECADES:
-            return np.geomspace(low, high, STEPS + 1)
-        parts = [_multiples(*part, exponent - 2) for exponent in decades for part in MANTISSAS]
-    else:
-        exponent = math.floor(math.log10((high - low) / STEPS))
-        factor = max(f for f in (1, 2, 5) if f * 10.0**exponent <= (high - low) / STEPS or f == 1)
-        if isinstance(column, Integer) and exponent < 0:
-            factor, exponent = 1, 0
-        unit = factor * 10.0**exponent
-        if max(-low, high) > 2**40 * unit or not -300 < exponent < 300:
-            return np.asarray(low + np.arange(STEPS + 1) * ((high - low) / STEPS), np.float64)
-        parts = [_multiples(math.ceil(low / unit), math.floor(high / unit) + 1, factor, exponent)]
-    found = np.concatenate(parts)
-    return np.concatenate([[low], found[(found > low) & (found < high)], [high]])
-
-
-def _multiples(first: int, end: int, factor: int, exponent: int) -> Floats:
-    """Multiples k factor 10^exponent for k from `first` to `end` - 1."""
-    k = np.arange(first, end) * float(factor)
-    return np.asarray(k * 10.0**exponent if exponent >= 0 else k / 10.0**-exponent, np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +130,7 @@ def schema_cells(schema: Schema, most: int = WHOLE, equal: int | None = None) ->
     found = []
     real = code = 0
     for column in schema.encoded:
-        points, whole = _points(column, most, equal)
+        points, whole = column.points(most, equal)
         points, atoms = _with_atoms(column, points, whole)
         places = real if column.on_line else -1, code if column.cardinality else -1
         count = len(points) + column.missing if column.on_line else column.cardinality
@@ -183,30 +143,13 @@ def _with_atoms(column: Column, points: Floats, whole: bool) -> tuple[Floats, tu
     """Points of a line with those of the column's atoms, and the places of these: each after the
     numbers that are not above it.
     """
-    if not isinstance(column, Real | Integer) or not column.atoms:
+    if not column.atoms:
         return points, ()
-    values = np.array(column.atoms, np.float64)
-    near = replace(column, atoms=()).read(values)
+    near, beyond = column.near, np.isin(column.atoms, column.beyond)
     if whole:  # such a number always is the atom
-        points = np.setdiff1d(points, near[(values >= column.low) & (values <= column.high)])
-    places = np.where(values < column.low, 0, np.searchsorted(points, near, "right"))
+        points = np.setdiff1d(points, near[~beyond])
+    places = np.where(beyond & (near == 0), 0, np.searchsorted(points, near, "right"))
     return np.insert(points, places, near), tuple((places + np.arange(len(places))).tolist())
-
-
-def _points(column: Column, most: int, equal: int | None) -> tuple[Floats, bool]:
-    """Encoded numbers of the cells on a column's line, encoded as its values are, and whether no
-    other number can occur.
-    """
-    column = replace(column, atoms=()) if isinstance(column, Real | Integer) else column
-    if isinstance(column, Category) and column.ordered and (equal is None or len(column.levels) <= most):
-        return column.read(np.array(column.levels, object)), True
-    if isinstance(column, Integer) and column.high - column.low < most:
-        return column.read(np.arange(column.low, column.high + 1)), True
-    if isinstance(column, Date) and (span := column.last - column.first) < (most if equal else 2 * STEPS):
-        return np.arange(span + 1) / span, True
-    if equal is None and isinstance(column, Real | Integer):
-        return np.unique(column.read(round_numbers(column))), False
-    return np.linspace(0, 1, (equal or STEPS) + 1) if column.on_line else np.zeros(0), False
 
 
 def cells_of(cells: tuple[Cells, ...], rows: Rows) -> Ints:
@@ -257,7 +200,7 @@ class Tree:
 
 
 def grow(cells: Cells, shares: Floats, most: int) -> Tree:
-    """Tree of at most `most` bins of a column, from the shares of its cells."""
+    """Tree of at most `most` bins of a column, from the shares of its cells, shape (cells,)."""
     starts: list[int] = [0]
     ends: list[int] = [len(shares)]
     cuts: list[tuple[int, int, int, int]] = []

@@ -135,12 +135,17 @@ class DetailStage:
 
 
 def joint_table(noisy: Floats, noise: float, expected: Floats) -> Floats:
-    """Table of the cells of a pair from noisy shares of deviation `noise`, of the same margins as
-    the `expected` one, which knows bins only.
+    """Table of the cells of a pair from noisy shares, of the same margins as the expected one.
 
     A row of the table is the expected one, or all its share is in one cell; how often it is the
     latter is estimated from all rows by expectation maximisation, and likewise for the columns of
     the table. Where neither side determines the other, rows are shrunk towards the expected ones.
+
+    Parameters
+    ----------
+    noisy : noisy shares, shape (cells, cells).
+    noise : standard deviation of the noise on each share.
+    expected : the table that knows bins only, of the same shape.
     """
     if not noise:
         return simplex(noisy.reshape(-1)).reshape(noisy.shape)
@@ -178,7 +183,15 @@ def _determined(noisy: Floats, noise: float, expected: Floats) -> tuple[Floats, 
 
 
 def expected_table(trees: Sequence[Tree], shares: Sequence[Floats], pair: tuple[int, int], table: Floats) -> Floats:
-    """Table of cells that has a given one of bins, and the shares of cells within bins."""
+    """Table of cells, shape (cells, cells), of a pair whose bins have given shares.
+
+    Parameters
+    ----------
+    trees : bins of each column.
+    shares : shares of the cells of each column, shape (cells,); they set the shares within a bin.
+    pair : numbers of both columns.
+    table : shares of the bins, shape (R, R); it may be larger than there are bins.
+    """
     i, j = pair
     spread = [_within(trees[k], shares[k]) for k in (i, j)]
     part = table[: trees[i].count, : trees[j].count]
@@ -193,7 +206,14 @@ def _within(tree: Tree, shares: Floats) -> Floats:
 
 
 def binned(trees: Sequence[Tree], pair: tuple[int, int], joint: Floats, width: int) -> Floats:
-    """Table of bins, shape (width, width), of one of cells."""
+    """Table of bins, shape (width, width), of one of cells.
+
+    Parameters
+    ----------
+    trees : bins of each column.
+    pair : numbers of both columns.
+    joint : shares of the cells, shape (cells, cells).
+    """
     found = np.zeros((width, width))
     i, j = pair
     np.add.at(found, (trees[i].bins[:, None], trees[j].bins[None, :]), joint)
@@ -213,6 +233,13 @@ def placed_jointly(
 
     The cell of a column is drawn given its bin, the cell of the column before it in the forest, and
     the bins of those after it. A bin that the table of the pair excludes gives way.
+
+    Parameters
+    ----------
+    trees : bins of each column.
+    shares : shares of the cells of each column, shape (cells,).
+    pairs, joints : pairs of the forest, shape (P, 2), and the table of the cells of each.
+    bins, scores : bins of the rows, and scores that order them within a bin; shape (M, columns).
     """
     beside: dict[int, list[tuple[int, Floats]]] = {}
     for (i, j), joint in zip(pairs.tolist(), joints, strict=True):

@@ -58,6 +58,13 @@ def normal_guess(
 
     The prior of the correlations is a mixture of normal laws of `SPREADS`, estimated from all pairs
     by expectation maximisation.
+
+    Parameters
+    ----------
+    cells, trees : cells and bins of each column.
+    pairs : numbers of the columns of each pair, shape (P, 2).
+    found, variances : noisy covariances of the trees' functions, and variances of their noise, shape
+        (P, R, R); the latter are infinite where nothing is known.
     """
     width = found.shape[1]
     means = np.zeros((len(trees), width, TERMS))
@@ -114,6 +121,12 @@ def starting_bins(
     rounding.
 
     Values are missing in random rows.
+
+    Parameters
+    ----------
+    cells, trees : cells and bins of each column.
+    masses : masses of the bins of each column, shape (B,).
+    scores : normal scores of the rows, shape (M, columns).
     """
     bins = np.zeros(scores.shape, np.int64)
     count = len(scores)
@@ -169,8 +182,12 @@ def search(
 
 
 def systematic(shares: Floats, count: int, rng: np.random.Generator) -> Ints:
-    """Numbers of `count` cells in random order; each occurs as often as its share of count, up to
-    one.
+    """Numbers of cells, shape (count,), in random order; each occurs as often as its share of `count`, up
+    to one.
+
+    Parameters
+    ----------
+    shares : shares of the cells, shape (cells,), of any sum.
     """
     at = (np.arange(count) + rng.random()) / count * shares.sum()
     found = np.minimum(np.searchsorted(np.cumsum(shares), at, "right"), np.flatnonzero(shares)[-1])
@@ -187,7 +204,14 @@ def placed(
     given: Mapping[int, Ints] | None = None,
 ) -> Rows:
     """Encoded rows in given bins; the cells within a bin have their shares, up to rounding, and the
-    order of the rows' scores. Some columns may have `given` cells.
+    order of the rows' scores.
+
+    Parameters
+    ----------
+    cells, trees : cells and bins of each column.
+    shares : shares of the cells of each column, shape (cells,).
+    bins, scores : bins and scores of the rows, shape (M, columns).
+    given : cells of the rows in some columns, shape (M,) each.
     """
     reals, codes = (sum(getattr(c, kind) >= 0 for c in cells) for kind in ("real", "code"))
     rows = Rows(np.zeros((len(bins), reals)), np.zeros((len(bins), codes), np.int64))

@@ -73,7 +73,7 @@ def least_sum(least: Floats) -> float:
 
 
 def coarse(tree: Tree, groups: int) -> Ints:
-    """Group of each bin by the first cuts of a tree."""
+    """Group of each bin, shape (B,), by the first cuts of a tree."""
     cuts = tree.functions[:, : groups - 1]
     return np.asarray(np.unique(cuts, axis=0, return_inverse=True)[1]).reshape(-1)
 

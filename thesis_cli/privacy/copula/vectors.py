@@ -153,14 +153,14 @@ class ColumnStage:
 def counts_mean(
     total: Callable[[Rows], Ints], blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None
 ) -> Floats:
-    """Shares of the rows from whole counts of at most 4096 rows at a time."""
+    """Shares of the rows, shape (F,), from whole counts of at most 4096 rows at a time."""
     from thesis_cli.privacy.embedding.kernels import UNIT
 
     return exact_mean(total, blocks, jobs, progress) / UNIT
 
 
 def simplex(vector: Floats, total: float = 1.0) -> Floats:
-    """Nearest numbers of at least 0 with a given sum, in Euclidean distance."""
+    """Nearest numbers of at least 0 with a given sum, in Euclidean distance; shape (F,) as the vector."""
     falling = np.sort(vector)[::-1]
     levels = (np.cumsum(falling) - total) / np.arange(1, len(vector) + 1)
     above = np.flatnonzero(falling > levels)

@@ -39,6 +39,8 @@ def frank_wolfe(
 
     Parameters
     ----------
+    fit : features, and the box of the atoms.
+    target : noisy mean of the features, shape (2, J/2).
     noise : standard deviation of the noise in each coordinate of the target. The same search on
         pure noise of that size sets the rate that a new atom must exceed.
     record : called with the stage, "frank-wolfe", and the objective after each step; returns

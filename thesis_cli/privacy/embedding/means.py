@@ -72,8 +72,8 @@ def mean_at(
 def exact_mean(
     total: Callable[[Rows], Codes], blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None
 ) -> Floats:
-    """Mean over rows of the sums that `total` returns, in units of 2^-50, for at most 4096 rows at
-    a time.
+    """Mean over rows, shape (F,), of the sums that `total` returns, in units of 2^-50, for at most 4096
+    rows at a time.
 
     Raises
     ------
@@ -210,6 +210,6 @@ def distance(kernel: RowKernel, points: Rows, weights: Floats, mean_at_points: F
 
 
 def squared_norm(kernel: RowKernel, points: Rows, weights: Floats) -> float:
-    """Squared RKHS norm of sum_m w_m k(z_m, .)."""
+    """Squared RKHS norm of sum_m w_m k(z_m, .), for M points and weights of shape (M,)."""
     parts = (slice(start, start + BLOCK) for start in range(0, len(points), BLOCK))
     return math.fsum(float(weights[part] @ (kernel.matrix(points[part], points) @ weights)) for part in parts)

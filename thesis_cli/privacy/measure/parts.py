@@ -130,7 +130,7 @@ class Part(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cells(Part):
+class CellCounts(Part):
     """Numbers of rows in disjoint cells: counts by group, and histograms.
 
     Attributes
@@ -324,7 +324,7 @@ class Shares(Part):
 
 
 def cell_of(data: Floats, edges: Floats, side: Literal["left", "right"]) -> Integers:
-    """Cell of each number, -1 for missing ones. An edge belongs to the cell before it (`left`) or
-    after it; numbers beyond the edges belong to the outer cells.
+    """Cell of each number, shape (N,), -1 for missing ones. An edge belongs to the cell before it (`left`)
+    or after it; numbers beyond the edges belong to the outer cells.
     """
     return np.where(np.isnan(data), -1, np.searchsorted(edges[1:-1], data, side=side)).astype(np.int64)

@@ -14,12 +14,12 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.measure.parts import Cells, GroupMeans, Groups, Mean, Part, Shares
+from thesis_cli.privacy.measure.parts import CellCounts, GroupMeans, Groups, Mean, Part, Shares
 from thesis_cli.privacy.measure.quantiles import CANDIDATES, Quantile
 from thesis_cli.privacy.measure.ranges import Range, bounded_range, column_ranges, range_of
 from thesis_cli.privacy.query.query import MOST_BINS, MOST_GROUPS, TRUTHS, Query, Signature, histogram_bins
 from thesis_cli.privacy.query.weighted_sample import WeightedSample
-from thesis_cli.privacy.tables.columns import Column, Integer, Real
+from thesis_cli.privacy.tables.column import Column
 from thesis_cli.privacy.tables.expressions import Formula
 from thesis_cli.privacy.tables.schema import Schema
 
@@ -35,7 +35,7 @@ MOST_CELLS = 100_000
 
 
 def sample_of(schema: Schema, rows: Rows, define: Sequence[str]) -> WeightedSample:
-    """Rows with the defined columns."""
+    """Rows of equal weight, with the columns that `define` adds: texts `name = expression`."""
     sample = WeightedSample.of_rows(schema, rows)
     for text in define:
         sample = sample.define(text)
@@ -84,7 +84,7 @@ def _part(query: Query, sample: WeightedSample, ranges: Mapping[str, Range], nor
             sample.truth(query, condition)
         if not (query.arguments or groups.nodes or secret):
             raise query.wrong("the number of all rows is public", "give a condition or by=[...]")
-        return Cells(query=query, weight=weight, groups=groups, whole=whole)
+        return CellCounts(query=query, weight=weight, groups=groups, whole=whole)
     node = query.arguments[0]
     if query.name == "prob":
         sample.truth(query, node)
@@ -108,10 +108,8 @@ def _quantile(query: Query, weight: float, groups: Groups, within: Range, sample
         raise query.wrong("the expression has one value only", "give one that varies")
     column = _column(query, query.arguments[0], sample.schema)
     edges: Floats = np.linspace(within.low, within.high, CANDIDATES + 1)
-    whole = (isinstance(column, Integer) or (column is not None and column.kind == "date")) and (
-        within.high - within.low < CANDIDATES
-    )
-    log = isinstance(column, Real) and column.log and within.low > 0
+    whole = column is not None and column.steps == 1 and within.high - within.low < CANDIDATES
+    log = column is not None and column.log and within.low > 0
     if whole:
         edges = np.arange(within.low, within.high + 2) - 0.5
     elif log:
@@ -119,18 +117,20 @@ def _quantile(query: Query, weight: float, groups: Groups, within: Range, sample
     return Quantile(query=query, weight=weight, groups=groups, share=q, edges=edges, whole=whole, log=log)
 
 
-def _histogram(query: Query, weight: float, sample: WeightedSample, ranges: Mapping[str, Range], whole: bool) -> Cells:
+def _histogram(
+    query: Query, weight: float, sample: WeightedSample, ranges: Mapping[str, Range], whole: bool
+) -> CellCounts:
     bins = query.constant(sample, "bins", query.options.get("bins"), 10)
     if not (1 <= bins <= MOST_BINS and bins == int(bins)):
         raise query.wrong(f"bins is {bins:g}", f"it must be a whole number from 1 to {MOST_BINS:,}")
     node = query.arguments[0]
     value = sample.value(query, node)
     if value.kind != "number":
-        return Cells(query=query, weight=weight, cells=tuple(value.levels or TRUTHS), whole=whole)
+        return CellCounts(query=query, weight=weight, cells=tuple(value.levels or TRUTHS), whole=whole)
     within, column = bounded_range(query, node, ranges), _column(query, node, sample.schema)
     ends = np.array([within.low, within.high])
     edges, labels = histogram_bins(sample.schema, column.name if column else None, ends, int(bins), value.date)
-    return Cells(query=query, weight=weight, cells=tuple(labels), edges=edges, whole=whole)
+    return CellCounts(query=query, weight=weight, cells=tuple(labels), edges=edges, whole=whole)
 
 
 def _groups(query: Query, sample: WeightedSample) -> Groups:
@@ -160,12 +160,12 @@ def _values(query: Query, sample: WeightedSample, node: ast.expr) -> tuple[tuple
     if value.kind != "number":
         return tuple(value.levels or TRUTHS), 0
     column = _column(query, node, sample.schema)
-    if not isinstance(column, Integer):
+    if column is None or column.steps != 1 or value.date:
         raise query.wrong(f"{query.part(node)} has no public list of values", "it must be a category or a condition")
-    if column.high - column.low >= MOST_GROUPS:
-        count = column.high - column.low + 1
-        raise query.wrong(f"{query.part(node)} has {count:,} values", f"it must have at most {MOST_GROUPS}")
-    return tuple(map(str, range(column.low, column.high + 1))), column.low
+    low, high = map(int, column.line)
+    if high - low >= MOST_GROUPS:
+        raise query.wrong(f"{query.part(node)} has {high - low + 1:,} values", f"it must have at most {MOST_GROUPS}")
+    return tuple(map(str, range(low, high + 1))), low
 
 
 def _column(query: Query, node: ast.expr, schema: Schema) -> Column | None:

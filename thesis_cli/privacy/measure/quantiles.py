@@ -145,7 +145,14 @@ def choice_cost(scale: float, gaussian: bool) -> float:
 
 
 def opendp_choose(scores: Floats, scale: float, gaussian: bool) -> int:
-    """Index of a high score, chosen privately by OpenDP's make_noisy_max."""
+    """Index of a high score, chosen privately by OpenDP's make_noisy_max.
+
+    Parameters
+    ----------
+    scores : scores of the candidates, shape (K,).
+    scale : scale of the noise.
+    gaussian : whether the budget has a delta, so that rho counts, and not epsilon.
+    """
     return int(_choice(scale, gaussian)(scores.tolist()))
 
 

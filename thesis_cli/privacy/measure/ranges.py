@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from thesis_cli.privacy.tables.expressions import ARITHMETIC, FOLDS, LARGEST, Formula
-from thesis_cli.privacy.tables.schema import Date, Integer, Real, Schema
+from thesis_cli.privacy.tables.column_values import LARGEST
+from thesis_cli.privacy.tables.expressions import ARITHMETIC, FOLDS, Formula
+from thesis_cli.privacy.tables.schema import Schema
 
 MONOTONE = {"exp": np.exp, "log": np.log, "sqrt": np.sqrt}
 
@@ -47,26 +48,27 @@ TRUTH = Range(0.0, 1.0)
 
 def column_ranges(schema: Schema) -> dict[str, Range]:
     """Range of each column: of a date, in days since 1970; of a category, of its levels' numbers."""
-    found = {}
-    for column in schema.columns:
-        if isinstance(column, Date):
-            low, high = column.first / column.units_a_day, column.last / column.units_a_day
-        elif isinstance(column, Real | Integer):
-            low, high = column.ends
-        else:
-            low, high = 0, len(getattr(column, "levels", ("no", "yes"))) - 1
-        found[column.name] = Range(float(low), float(high), column.missing)
-    return found
+    return {c.name: Range(float(c.bounds[0]), float(c.bounds[1]), c.missing) for c in schema.columns}
 
 
 def range_of(formula: Formula, node: ast.expr, columns: Mapping[str, Range]) -> Range:
-    """Range of an expression that `Formula.value` takes."""
+    """Range of an expression that `Formula.value` takes.
+
+    Parameters
+    ----------
+    node : the part of `formula` that counts.
+    columns : range of each column.
+    """
     with np.errstate(all="ignore"):
         return _range(formula, node, columns)
 
 
 def bounded_range(formula: Formula, node: ast.expr, columns: Mapping[str, Range]) -> Range:
     """Range of an expression that has public bounds.
+
+    Parameters
+    ----------
+    formula, node, columns : as for `range_of`.
 
     Raises
     ------

@@ -33,6 +33,8 @@ GRANULARITY_BITS = 40
 """Rounding adds at most 2^-40 of a sensitivity to it, and two draws are hardly ever equal."""
 LEAST_EXPONENT = -1074
 """Every double is a multiple of 2^-1074."""
+NARROW = 1e-11
+"""Relative distance of bounds within which OpenDP searches a scale."""
 
 
 @dataclass(frozen=True)
@@ -327,17 +329,62 @@ def least_scale(
     budget: float | tuple[float, float],
     bounds: tuple[float, float],
 ) -> float:
-    """Least scale whose map stays within the budget."""
+    """Least scale whose map stays within the budget.
+
+    Parameters
+    ----------
+    make : measurement of a scale.
+    sensitivity : distance of neighbours, in the metric of the measurement.
+    budget : largest value that its map may have: epsilon, rho, or (epsilon, delta).
+    bounds : scales between which the least one lies.
+
+    Raises
+    ------
+    InputError : OpenDP finds none.
+    """
     dp = opendp()
     try:
-        return float(dp.binary_search_param(make, d_in=sensitivity, d_out=budget, bounds=bounds))
+        narrow = _narrowed(make, sensitivity, budget, bounds)
+        return float(dp.binary_search_param(make, d_in=sensitivity, d_out=budget, bounds=narrow))
     except (dp.OpenDPException, ValueError) as error:
         raise InputError("OpenDP finds no scale of noise for this budget", "give a less extreme one") from error
 
 
+def _narrowed(
+    make: Callable[[float], Measurement],
+    sensitivity: float,
+    budget: float | tuple[float, float],
+    bounds: tuple[float, float],
+) -> tuple[float, float]:
+    """Bounds close together, of which OpenDP's map refuses the lower and allows the upper one; the given
+    ones where they are not found. They halve the time of its search, which ends at the same scale.
+    """
+    from scipy.optimize import brentq
+
+    allowed = budget[0] if isinstance(budget, tuple) else budget
+
+    def excess(log_scale: float) -> float:
+        spent = make(math.exp(log_scale)).map(sensitivity)
+        return math.log((spent[0] if isinstance(spent, tuple) else spent) / allowed)
+
+    try:
+        about = brentq(excess, math.log(bounds[0]), math.log(bounds[1]), xtol=NARROW / 10)
+        low, high = about - NARROW, about + NARROW
+        return (math.exp(low), math.exp(high)) if excess(low) > 0 >= excess(high) else bounds
+    except (opendp().OpenDPException, ValueError):  # the map overflows
+        return bounds
+
+
 @lru_cache(maxsize=64)
 def measurement(size: int, norm: int, scale: float, exponent: int) -> Measurement:
-    """Measurement that rounds a vector to multiples of 2^exponent and adds noise."""
+    """Measurement that rounds a vector to multiples of 2^exponent and adds noise.
+
+    Parameters
+    ----------
+    size : length F of the vector.
+    norm : 1 for Laplace noise, 2 for Gaussian noise.
+    scale : scale of the noise on each coordinate.
+    """
     dp = opendp()
     domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=size)
     metric, make = (dp.l1_distance, dp.m.make_laplace) if norm == 1 else (dp.l2_distance, dp.m.make_gaussian)

@@ -1,4 +1,4 @@
-r"""What a budget means for an attacker who guesses which of two neighbouring tables was released.
+"""The meaning of a budget for an attacker who guesses which of two neighbouring tables was released.
 
 Both tables are equally likely before. The best guess is right with probability (1 + TV) / 2, with TV the
 total variation distance of the two laws of the release. (epsilon, delta)-differential privacy bounds it
@@ -34,7 +34,12 @@ def best_guess(epsilon: float, delta: float = 0.0, rho: float | None = None) -> 
 
 @presentation
 def risk_line(epsilon: float, delta: float, rho: float | None) -> tuple[str, str]:
-    """Budget as the risk of an attack, rounded up, for a summary."""
+    """Name and words of a line of a summary: the budget as the risk of an attack, rounded up.
+
+    Parameters
+    ----------
+    epsilon, delta, rho : as for `best_guess`.
+    """
     share = math.ceil(best_guess(epsilon, delta, rho) * 1000 - 1e-9) / 10
     words = "which of two tables of the promise was released is guessed right no more often than"
     return "attack risk", f"{words} {share:g} % (50 % is a coin)"

@@ -99,7 +99,7 @@ class Unit:
 
     @property
     def text(self) -> str:
-        """Which pairs of tables are neighbours, in words."""
+        """Pairs of tables that are neighbours, in words."""
         bound = self.contribution_bound
         if bound is None:
             if self.neighbours == "replace":
@@ -165,7 +165,7 @@ class Counted:
     effective: int
 
 
-class Mean(Protocol):
+class MeanVector(Protocol):
     """The part of an embedding, or of a stage, that totals need."""
 
     @property
@@ -190,7 +190,7 @@ class Totals:
     diameter : largest distance of two rows' vectors; sqrt(2) only if no inner product is negative.
     """
 
-    embedding: Mean
+    embedding: MeanVector
     unit: Unit
     diameter: float = 2.0
 
@@ -264,7 +264,9 @@ def blocks_within(blocks: Iterable[Rows]) -> Iterator[Rows]:
         yield block
 
 
-def summed(embedding: Mean, blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None) -> tuple[Floats, int]:
+def summed(
+    embedding: MeanVector, blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None
+) -> tuple[Floats, int]:
     """Sum of the rows' vectors, and the number of rows; 0 without rows.
 
     Raises

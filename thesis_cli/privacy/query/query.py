@@ -22,8 +22,7 @@ from thesis_cli.base.wording import nearest
 from thesis_cli.embeddings.statistics import correlation, mean, quantile, sd, variance
 from thesis_cli.privacy.query import regression
 from thesis_cli.privacy.query.weighted_sample import Mask, WeightedSample
-from thesis_cli.privacy.tables.columns import Integer, Real
-from thesis_cli.privacy.tables.dates import Date, text_of_day
+from thesis_cli.privacy.tables.dates import text_of_day
 from thesis_cli.privacy.tables.expressions import Formula
 from thesis_cli.privacy.tables.schema import Schema
 
@@ -298,15 +297,22 @@ def _histogram(query: Query, sample: WeightedSample) -> Answer:
 def histogram_bins(schema: Schema, name: str | None, x: Floats, count: int, date: str) -> tuple[Floats, list[str]]:
     """Edges and labels of bins; for whole numbers and dates there may be fewer than `count`, all
     equally wide but the last, which ends at the bound.
+
+    Parameters
+    ----------
+    name : column of the schema, whose bounds are the outer edges; None for another expression.
+    x : its values, shape (rows,); their ends are the outer edges of an expression.
+    date : kind of the date that a number stands for; empty for none.
+
+    Returns
+    -------
+    edges : shape (bins + 1,).
+    labels : one a bin.
     """
     column = next((c for c in schema.columns if c.name == name), None)
     shown = partial(text_of_day, kind=date) if date else str
-    low, high = x.min(), x.max()
-    if isinstance(column, Date):
-        low, high = column.first / column.units_a_day, column.last / column.units_a_day
-    elif isinstance(column, Real | Integer):
-        low, high = column.ends
-    if isinstance(column, Integer) or (column is not None and date == "date"):
+    low, high = column.bounds if column else (x.min(), x.max())
+    if column and column.steps == 1:
         width = -(-(int(high) - int(low) + 1) // count)
         firsts = np.arange(int(low), int(high) + 1, width)
         ends = [min(a + width - 1, int(high)) for a in firsts.tolist()]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.tables.expressions import Value
+from thesis_cli.privacy.tables.column import Value
 
 INTERCEPT = "intercept"
 
@@ -63,7 +63,14 @@ def design(values: Mapping[str, Value]) -> tuple[list[str], Floats]:
 
 
 def least_squares(names: list[str], matrix: Floats, y: Floats, weights: Floats) -> Linear:
-    """Minimiser of sum_m w_m (y_m - x_m . b)^2 for weights of 0 or more."""
+    """Minimiser of sum_m w_m (y_m - x_m . b)^2.
+
+    Parameters
+    ----------
+    names : name of each of P columns.
+    matrix, y : regressors x, shape (M, P), and responses, shape (M,).
+    weights : weights of 0 or more, shape (M,).
+    """
     roots, squares = np.sqrt(weights), weights @ matrix**2
     scale = _root(squares, squares)
     found, _, rank, _ = np.linalg.lstsq(roots[:, np.newaxis] * matrix / scale, roots * y, rcond=None)
@@ -130,7 +137,8 @@ def regression_scores(y: Floats, predicted: Floats, weights: Floats | None = Non
 
     Parameters
     ----------
-    weights : weights of sum 1; equal by default.
+    y, predicted : y and f, shape (M,).
+    weights : weights of sum 1, shape (M,); equal by default.
     """
     error = np.average((y - predicted) ** 2, weights=weights)
     spread = np.average((y - np.average(y, weights=weights)) ** 2, weights=weights)
@@ -159,6 +167,10 @@ def classification_scores(y: Floats, logits: Floats) -> dict[str, float]:
 def area_under_curve(scores: Floats, truth: npt.NDArray[np.bool_]) -> float:
     """Area under the ROC curve: P(a true row scores above a false one), ties count half; NaN if
     there is one class.
+
+    Parameters
+    ----------
+    scores, truth : score and class of each row, shape (M,).
     """
     from scipy.stats import rankdata
 

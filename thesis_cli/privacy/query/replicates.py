@@ -26,7 +26,7 @@ from thesis_cli.privacy.release.implementation import implementation_of
 from thesis_cli.privacy.release.methods import METHODS
 from thesis_cli.privacy.release.record import Record, Release
 from thesis_cli.privacy.release.release import synthetic
-from thesis_cli.privacy.tables.schema import Date, Integer, Real, Schema
+from thesis_cli.privacy.tables.schema import Schema
 
 LARGEST = 20_000
 """Largest number of rows of the table that stands for the private one."""
@@ -113,9 +113,7 @@ def limits_of(schema: Schema, rows: float) -> Limits:
     """
     fixed = {"prob": (0.0, 1.0), "share": (0.0, 1.0), "count": (0.0, rows), "corr": (-1.0, 1.0)}
     fixed |= dict.fromkeys(("var", "sd"), (0.0, math.inf))
-    columns = {c.name: (float(c.ends[0]), float(c.ends[1])) for c in schema.columns if isinstance(c, Real | Integer)}
-    dates = [c for c in schema.columns if isinstance(c, Date)]
-    columns |= {c.name: (c.first / c.units_a_day, c.last / c.units_a_day) for c in dates}
+    columns = {c.name: (float(c.bounds[0]), float(c.bounds[1])) for c in schema.columns}
 
     def limits(row: AnswerRow) -> tuple[float, float]:
         if row.statistic in fixed:

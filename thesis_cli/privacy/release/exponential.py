@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -33,7 +33,8 @@ from thesis_cli.privacy.release.implementation import (
 )
 from thesis_cli.privacy.release.plan import ReleasePlan
 from thesis_cli.privacy.release.record import Record, Release, uniform_weights
-from thesis_cli.privacy.tables.schema import Category, Column, Date, Integer, Real, Schema
+from thesis_cli.privacy.tables.column import Column
+from thesis_cli.privacy.tables.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def enumerate_domain(schema: Schema, limit: int = LARGEST_DOMAIN) -> Rows:
     if size > limit:
         problem = f"the schema allows {size:,} rows"
         raise InputError(problem, f"it may allow {limit:,}: use fewer columns, levels or whole numbers")
-    every = zip(*itertools.product(*map(_values, schema.encoded)), strict=True)
+    every = zip(*itertools.product(*(column.domain() for column in schema.encoded)), strict=True)
     columns = {}
     for name, values in zip(schema.names_read, every, strict=True):
         columns[name] = np.empty(size, object)
@@ -122,29 +123,10 @@ def enumerate_domain(schema: Schema, limit: int = LARGEST_DOMAIN) -> Rows:
 
 def _values_of(column: Column) -> int:
     """Number of values that a column allows."""
-    if isinstance(column, Real):
-        problem = f"column {column.name!r} is real"
+    if column.size is None:
+        problem = f"column {column.name!r} is {column.kind}"
         raise InputError(problem, "all columns must be categories, booleans or integers")
-    if isinstance(column, Integer):
-        return column.high - column.low + 1 + len(_beyond(column)) + column.missing
-    if isinstance(column, Date):
-        return column.last - column.first + 1 + column.missing
-    return (len(column.levels) if isinstance(column, Category) else 2) + column.missing
-
-
-def _beyond(column: Integer) -> list[int]:
-    """Atoms that are not within the bounds."""
-    return [atom for atom in column.atoms if not column.low <= atom <= column.high]
-
-
-def _values(column: Column) -> list[Any]:
-    if isinstance(column, Integer):
-        found: list[Any] = [*range(column.low, column.high + 1), *_beyond(column)]
-    elif isinstance(column, Date):
-        found = column.write(np.linspace(0, 1, column.last - column.first + 1)).tolist()
-    else:
-        found = list(column.levels) if isinstance(column, Category) else [False, True]
-    return found + [None] * column.missing
+    return column.size + len(column.beyond) + column.missing
 
 
 def small_database(

@@ -29,7 +29,7 @@ from thesis_cli.privacy.release.record import (
     read_fields,
     written,
 )
-from thesis_cli.privacy.tables.schema import Real, Schema, Values
+from thesis_cli.privacy.tables.schema import Schema, Values
 from thesis_cli.privacy.tables.table import encoded_rows, open_table
 
 NOT_A_RECORD = "it is not the record of a release", "it must be a file that dp-release wrote"
@@ -58,8 +58,7 @@ def rows_columns(release: Release, *, weighted: bool) -> Columns:
     decoded = release.columns
     columns = dict(decoded)
     for column in release.schema.encoded:
-        if isinstance(column, Real):
-            columns[column.name] = column.rounded(decoded[column.name])
+        columns[column.name] = column.rounded(decoded[column.name])
     return Columns({**columns, WEIGHT: release.weights} if weighted else columns)
 
 

@@ -198,6 +198,8 @@ def noise_text(scale: float, size: int, sensitivity: float) -> str:
 
 
 def check_size(key: str, count: int, expected: int) -> None:
-    """Refuse a list of a record that has another length than it should (`InputError`)."""
+    """Refuse (`InputError`) a list of a record, under `key`, that has `count` numbers and not those
+    `expected`.
+    """
     if count != expected:
         raise InputError(f"{key} has {count:,} numbers", f"it must have {expected:,} of them")

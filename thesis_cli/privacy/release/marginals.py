@@ -175,6 +175,13 @@ def opendp_marginals(
 ) -> list[Marginal]:
     """Noisy counts by OpenDP; no count has the cell for missing keys that OpenDP adds, since every
     row has a cell.
+
+    Parameters
+    ----------
+    cells : cells of the rows, shape (N, columns).
+    sizes : number of cells of each column, by name.
+    rho : rho of the choice and the noise together.
+    charge : called before any noise is drawn.
     """
     pl, mbi = extra_packages()
     # MST of OpenDP 0.16 gives each choice of a pair the double below its share. The sum of the
@@ -268,7 +275,7 @@ def draw(model: Sequence[Conditional], count: int, rng: np.random.Generator) -> 
 
 
 def placed_rows(schema: Schema, cells: Ints, rng: np.random.Generator) -> Rows:
-    """Encoded rows at random places within their cells."""
+    """Encoded rows at random places within their cells, shape (N, columns)."""
     count = len(cells)
     rows = Rows(np.zeros((count, schema.reals)), np.zeros((count, len(schema.cardinalities)), np.int64))
     for i, column in enumerate(marginal_cells(schema)):

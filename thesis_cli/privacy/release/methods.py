@@ -77,7 +77,7 @@ class DPMethod:
 METHODS: dict[str, DPMethod] = {
     "copula": DPMethod(
         module="thesis_cli.privacy.release.copula",
-        help="kernels of columns and of pairs (copula)",
+        help="columns, pairs and triples of them (copula)",
         basis="kernels of columns and of pairs of columns",
         options=(*BUDGET, *UNITS, "favour", "rows"),
         auto=1,
@@ -87,7 +87,7 @@ METHODS: dict[str, DPMethod] = {
     ),
     "features": DPMethod(
         module="thesis_cli.privacy.release.features",
-        help="random features",
+        help="whole rows (features)",
         basis="random features",
         options=(*BUDGET, *UNITS, "noise", "size", "rows", "weights", "time_limit"),
         noises=("gaussian", "laplace"),
@@ -102,7 +102,7 @@ METHODS: dict[str, DPMethod] = {
     ),
     "marginals": DPMethod(
         module="thesis_cli.privacy.release.marginals",
-        help="noisy marginals",
+        help="marginals that OpenDP chooses (marginals)",
         basis="counts of columns and of pairs of columns",
         options=(*BUDGET, "algorithm", "rows"),
         auto=4,

@@ -76,7 +76,7 @@ class ReleasePlan:
 def check_rows(
     schema: Schema, method: str, weights: Weights, weight_bound: float = 1.0, time_limit: float | None = None
 ) -> None:
-    """Refuse what `synthetic` would refuse (`InputError`), before a budget is spent."""
+    """Refuse what `synthetic` would refuse (`InputError`), before a budget is spent; parameters as there."""
     if weights not in METHODS[method].weights:
         known = " or ".join(METHODS[method].weights)
         raise InputError(f"a release by {method} has no {weights} weights", f"they must be {known}")

@@ -280,7 +280,7 @@ class Release:
 
 
 def uniform_weights(points: Rows) -> Floats:
-    """Weights 1/M of the baseline (Thesis section 4.4); they depend on the points alone."""
+    """Weights 1/M of the baseline (Thesis section 4.4), shape (M,); they depend on the points alone."""
     return np.full(len(points), 1 / len(points))
 
 

@@ -234,6 +234,12 @@ def reweighted(
 ) -> Floats:
     """Weights under a constraint whose element is nearest to sum_f beta_f b_f in the RKHS, shape
     (M,).
+
+    Parameters
+    ----------
+    points : M public points.
+    basis, coordinates : orthonormal basis b of their span, and the noisy beta, shape (F,).
+    constraint, most : weights that are allowed, and bound on sum |w| for `l1`.
     """
     raw = basis.expand(coordinates, len(points))
     if constraint == "raw" or (constraint == "l1" and np.abs(raw).sum() <= most):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.tables.columns import Column
+from thesis_cli.privacy.tables.column import Column
 from thesis_cli.privacy.tables.schema import Schema, Unknown, Values
 from thesis_cli.privacy.tables.table_base import CHUNK, Table
 

@@ -1,5 +1,5 @@
 """Values of private tables as numbers: what counts as missing, as unreadable, and as a text; and
-checks that all kinds of columns share.
+checks that types of columns share.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ MISSING_TEXTS = ("", "NA", "N/A", "NaN", "nan", "NaT", "None", "null", "NULL", "
 UNREADABLE = -1.0  # coordinates are in [0, 1], level numbers from 0 on, missing values NaN
 ATOM = 2.0  # and atom k of a number is ATOM + k
 NO_TEXT = "\ud800"  # no level is this: no file in UTF-8 can hold it
+LARGEST = 1e150  # larger numbers count as missing in expressions, so that squares are finite
 
 
 class _Unreadable:
@@ -72,20 +73,31 @@ def _number(value: Any) -> float | None:
         return None
 
 
-def scaled(numbers: Floats, low: float, high: float, unreadable: npt.NDArray[np.bool_]) -> Floats:
-    found = (np.clip(numbers, low, high) - low) / (high - low)
-    found[unreadable] = UNREADABLE
-    return found
+def finite(numbers: Floats) -> Floats:
+    """Numbers that expressions see, of any shape: NaN where they are not finite or larger than `LARGEST`."""
+    return np.where(np.abs(numbers) <= LARGEST, numbers, math.nan)
+
+
+def scaled(numbers: Floats, low: float, high: float) -> Floats:
+    """Numbers in [0, 1] of numbers, shape (N,), clamped to the bounds."""
+    return np.asarray((np.clip(numbers, low, high) - low) / (high - low))
 
 
 def marked(found: Floats, numbers: Floats, atoms: tuple[float, ...]) -> Floats:
-    """Coordinates with `ATOM` + k where a number is atom k."""
+    """Encoded numbers `found`, shape (N,), with `ATOM` + k where a number is atom k."""
     for k, atom in enumerate(atoms):
         found[numbers == atom] = ATOM + k
     return found
 
 
 def looked_up(values: Values, numbers: Mapping[str, float], fold: Callable[[str], str]) -> Floats:
+    """Numbers of values (N,) by their texts; NaN if missing, below 0 if a text has none.
+
+    Parameters
+    ----------
+    numbers : number of each text that `fold` gives.
+    fold : what texts that mean the same have in common.
+    """
     table = {fold(text): math.nan for text in MISSING_TEXTS} | dict(numbers)
     found = (table.get(fold(text_of(value)), UNREADABLE) for value in values.tolist())
     return np.fromiter(found, np.float64, len(values))
@@ -104,7 +116,7 @@ def text_of(value: Any) -> str:
 
 
 def wrong(name: str, problem: str, remedy: str) -> InputError:
-    """An error that names a column."""
+    """An error that names a column, its problem and its remedy."""
     return InputError(f"column {name!r}: {problem}", remedy)
 
 
@@ -113,7 +125,9 @@ def _is_number(value: object, largest: float) -> bool:
 
 
 def check_bounds(column: Any, largest: float, kind: str) -> None:
-    """Numbers of texts, after folding; NaN if missing, below 0 if a text has none."""
+    """Refuse (`InputError`) bounds of a column that are no rising numbers of magnitude `largest` or less;
+    the error says that they must be `kind`.
+    """
     for key, bound in (("low", column.low), ("high", column.high)):
         if not _is_number(bound, largest):
             raise wrong(column.name, f"{key} is {bound!r}", f"low and high must be {kind}")
@@ -124,7 +138,9 @@ def check_bounds(column: Any, largest: float, kind: str) -> None:
 
 
 def check_atoms(column: Any, largest: float, kind: type) -> None:
-    """Refuse atoms (`InputError`) that are no rising numbers."""
+    """Refuse (`InputError`) atoms of a column that are no rising numbers of type `kind`, of magnitude
+    `largest` or less.
+    """
     atoms = column.atoms
     if not (isinstance(atoms, tuple) and all(_is_number(x, largest) and isinstance(x, kind | int) for x in atoms)):
         raise wrong(column.name, f"atoms is {atoms!r}", "it must be a list of numbers like the column's")
@@ -132,21 +148,8 @@ def check_atoms(column: Any, largest: float, kind: type) -> None:
         raise wrong(column.name, "the atoms do not rise", "list every one once, the least first")
 
 
-def check_shared(column: Any) -> None:
-    """Coordinates in [0, 1] of numbers clamped to the bounds; below 0 where unreadable."""
-    if not isinstance(column.name, str) or not column.name:
-        raise InputError("a column has no name", "give it a text as its name")
-    if not isinstance(column.missing, bool):
-        raise wrong(column.name, f"missing is {column.missing!r}", "it must be true or false")
-    check_kernel(f"column {column.name!r}", column.gamma, column.rho)
-    if column.gamma is not None and not column.on_line:
-        raise wrong(column.name, "gamma is for numbers", "give rho")
-    if column.rho is not None and not column.cardinality:
-        raise wrong(column.name, "rho is for levels", "give gamma, or missing = true")
-
-
 def check_kernel(where: str, gamma: float | None, rho: float | None) -> None:
-    """Refuse what `Kernel` would refuse (`InputError`), and name the place."""
+    """Refuse (`InputError`) gamma and rho that `RowKernel` would refuse; the error says `where` they are."""
     if gamma is not None and not (_is_number(gamma, sys.float_info.max) and gamma > 0):
         raise InputError(f"{where}: gamma is {gamma!r}", "it must be a number above 0")
     if rho is not None and not (_is_number(rho, 1) and 0 <= rho < 1):

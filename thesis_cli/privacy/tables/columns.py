@@ -1,23 +1,23 @@
-"""Kinds of columns of a private table: their public description, and the encoding and decoding of
-their values.
-"""
+"""Types of columns of a private table, by name: numbers, levels, and those of `dates`."""
 
 from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats
+from thesis_cli.privacy.tables.column import STEPS, Column, Value
 from thesis_cli.privacy.tables.column_values import (
     LARGEST_INTEGER,
+    UNREADABLE,
     Values,
     check_atoms,
     check_bounds,
-    check_shared,
     first_double,
     looked_up,
     marked,
@@ -29,10 +29,68 @@ from thesis_cli.privacy.tables.dates import Date, DateTime
 
 DIGITS = 5
 """Least number of digits of their range to which reals are written."""
+DECADES = 20
+"""Largest number of decades between bounds of a logarithm with round numbers."""
+MANTISSAS = (100, 200, 1), (100, 250, 2), (100, 200, 5)
+"""First and last multiple, and what they are multiples of, for round numbers of three digits."""
+
+
+class NumberColumn(Column):
+    """A number between public bounds, with atoms."""
+
+    low: float
+    high: float
+
+    todo = "# TODO low = \n# TODO high = \n# atoms = [0]  # values that many rows share, such as 0, 99 or a top code\n"
+
+    @property
+    def line(self) -> tuple[float, float]:
+        return self.low, self.high
+
+    @property
+    def near(self) -> Floats:
+        return self.encoded(np.array(self.atoms, np.float64))
+
+    def round_numbers(self) -> Floats:
+        """Round numbers between the bounds, and the bounds.
+
+        They are multiples of 1, 2 or 5 times a power of ten: `STEPS` to 2.5 `STEPS` of them, or, if
+        logarithms are encoded, at most 1 % apart. Each is computed by one division, so that 3/10 is
+        the number that is read from 0.3. If the bounds are too close for their size, the numbers are
+        just equally spaced.
+        """
+        low, high = float(self.low), float(self.high)
+        exponent = math.floor(math.log10((high - low) / STEPS))
+        factor = max(f for f in (1, 2, 5) if f * 10.0**exponent <= (high - low) / STEPS or f == 1)
+        if self.steps and exponent < 0:
+            factor, exponent = 1, 0
+        unit = factor * 10.0**exponent
+        if max(-low, high) > 2**40 * unit or not -300 < exponent < 300:
+            return np.asarray(low + np.arange(STEPS + 1) * ((high - low) / STEPS), np.float64)
+        return _within(_multiples(math.ceil(low / unit), math.floor(high / unit) + 1, factor, exponent), low, high)
+
+    def encoded(self, numbers: Floats) -> Floats:
+        """Numbers in [0, 1] of numbers (N,), which are clamped to the bounds."""
+        return scaled(numbers, self.low, self.high)
+
+    def readable(self, numbers: Floats) -> npt.NDArray[np.bool_]:
+        """Mask of the numbers that are values; NaN counts as one."""
+        return np.ones(len(numbers), bool)
+
+    def read(self, values: Values) -> Floats:
+        numbers, unreadable = read_numbers(values)
+        found = self.encoded(numbers)
+        found[unreadable | ~self.readable(numbers)] = UNREADABLE
+        return marked(found, numbers, self.atoms)
+
+    def points(self, most: int, equal: int | None) -> tuple[Floats, bool]:
+        if equal is None:
+            return np.unique(self.encoded(self.round_numbers())), False
+        return super().points(most, equal)
 
 
 @dataclass(frozen=True)
-class Real:
+class Real(NumberColumn):
     """A number between public bounds; encoded as (value - low) / (high - low), clamped to [0, 1].
 
     With `log`, the logarithms are encoded, which keeps both ends of a wide range, such as incomes,
@@ -40,21 +98,15 @@ class Real:
 
     Attributes
     ----------
-    name : name of the table's column.
     low, high : finite bounds, low < high; values beyond them are clamped, and no output reveals
         that they were.
-    missing : whether values may be missing. If so, there is a code column, 1 where the value is
-        missing; the number is then encoded as 1/2.
     log : whether logarithms are encoded; low must be above 0.
-    atoms : rising values that many rows share, within the bounds or beyond, such as 0 beside a
-        logarithmic line or 99 for unknown. Each has a level of the code column: 0 is a number on
-        the line, k > 0 the k-th atom, the last one a missing value. Atoms are not clamped.
-    gamma : gamma of the kernel, per squared unit of the encoded number; by default the schema's.
-    rho : kernel between two rows of which one lacks the value; by default the schema's.
+    atoms : values such as 0 beside a logarithmic line or 99 for unknown; they are not clamped.
+    name, missing, gamma, rho : as for `Column`.
 
     Raises
     ------
-    InputError : an attribute is out of range; so do the other kinds of column.
+    InputError : an attribute is out of range; so do the other types of columns.
     """
 
     name: str
@@ -68,7 +120,6 @@ class Real:
 
     kind: ClassVar[str] = "real"
     content: ClassVar[str] = "a number"
-    on_line: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_bounds(self, sys.float_info.max, "finite numbers")
@@ -77,39 +128,32 @@ class Real:
         if self.log and not (self.low > 0 and math.log(self.low) < math.log(self.high)):
             raise wrong(self.name, f"log has bounds {self.low} and {self.high}", "low must be above 0, well below high")
         check_atoms(self, sys.float_info.max, float)
-        check_shared(self)
+        super().__post_init__()
 
-    @property
-    def cardinality(self) -> int:
-        """Number of levels of the code column; 0 if it has none."""
-        return _code_levels(self)
+    @classmethod
+    def examples(cls) -> tuple[Column, ...]:
+        return cls("real", -1.0, 1.0), cls("scale", 1.0, 1e6, log=True, missing=True)
 
-    @property
-    def ends(self) -> tuple[float, float]:
-        """Least and largest value, atoms included."""
-        return min((self.low, *self.atoms)), max((self.high, *self.atoms))
-
-    def read(self, values: Values) -> Floats:
-        """Coordinates (N,) in [0, 1]; 2 + k for atom k, NaN if the value is missing, below 0 if it is
-        not a number.
-        """
-        numbers, unreadable = read_numbers(values)
+    def encoded(self, numbers: Floats) -> Floats:
         if self.log:
-            logs = np.log(np.clip(numbers, self.low, self.high))
-            found = scaled(logs, math.log(self.low), math.log(self.high), unreadable)
-        else:
-            found = scaled(numbers, self.low, self.high, unreadable)
-        return marked(found, numbers, self.atoms)
+            return scaled(np.log(np.clip(numbers, self.low, self.high)), math.log(self.low), math.log(self.high))
+        return super().encoded(numbers)
 
     def write(self, found: Floats) -> Values:
-        """Values of coordinates (N,) in [0, 1]: float64."""
+        """Values of numbers in [0, 1]: float64."""
         if self.log:
             low, high = math.log(self.low), math.log(self.high)
             return np.clip(np.exp(low + found * (high - low)), self.low, self.high)
         return np.clip(self.low + found * (self.high - self.low), self.low, self.high)
 
-    def rounded(self, values: Values) -> Floats:
-        """Values of few digits, as files of released rows have them; atoms stay as they are."""
+    def of_numbers(self, numbers: Floats) -> Values:
+        return numbers
+
+    def with_gaps(self, values: Values, gaps: npt.NDArray[np.bool_]) -> Values:
+        return np.where(gaps, math.nan, values)
+
+    def rounded(self, values: Values) -> Values:
+        """Values of few digits; atoms stay as they are."""
         if self.log:
             found = np.array([float(f"{x:.{DIGITS + 1}g}") for x in values.tolist()], np.float64)
         else:
@@ -117,9 +161,22 @@ class Real:
             found = np.array([round(x, digits) for x in values.tolist()], np.float64)
         return np.where(np.isin(values, self.atoms), values, found) if self.atoms else found
 
+    def round_numbers(self) -> Floats:
+        if not self.log:
+            return super().round_numbers()
+        low, high = float(self.low), float(self.high)
+        decades = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
+        if len(decades) > DECADES:
+            return np.geomspace(low, high, STEPS + 1)
+        parts = [_multiples(*part, exponent - 2) for exponent in decades for part in MANTISSAS]
+        return _within(np.concatenate(parts), low, high)
+
+    def edges(self, count: int) -> Floats:
+        return np.geomspace(*self.line, count + 1) if self.log else super().edges(count)
+
 
 @dataclass(frozen=True)
-class Integer:
+class Integer(NumberColumn):
     """A whole number between public bounds of at most 10**15: encoded as `Real`, decoded to the
     nearest one; `atoms` as for `Real`.
     """
@@ -134,45 +191,50 @@ class Integer:
 
     kind: ClassVar[str] = "integer"
     content: ClassVar[str] = "a whole number"
-    on_line: ClassVar[bool] = True
+    steps: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         check_bounds(self, LARGEST_INTEGER, "whole numbers of at most 10**15")
         if not (isinstance(self.low, int) and isinstance(self.high, int)):
             raise wrong(self.name, f"low is {self.low!r}, high is {self.high!r}", "they must be whole numbers")
         check_atoms(self, LARGEST_INTEGER, int)
-        check_shared(self)
+        super().__post_init__()
 
-    @property
-    def cardinality(self) -> int:
-        """Number of levels of the code column; 0 if it has none."""
-        return _code_levels(self)
+    @classmethod
+    def examples(cls) -> tuple[Column, ...]:
+        return cls("few", 0, 5), cls("many", -1000, 9000, missing=True)
 
-    @property
-    def ends(self) -> tuple[int, int]:
-        """Least and largest value, atoms included."""
-        return min((self.low, *self.atoms)), max((self.high, *self.atoms))
-
-    def read(self, values: Values) -> Floats:
-        """Coordinates (N,) in [0, 1]; 2 + k for atom k, NaN if the value is missing, below 0 if it is
-        not a whole number.
-        """
-        numbers, unreadable = read_numbers(values)
-        unreadable |= (np.rint(numbers) != numbers) & ~np.isnan(numbers)
-        return marked(scaled(numbers, self.low, self.high, unreadable), numbers, self.atoms)
+    def readable(self, numbers: Floats) -> npt.NDArray[np.bool_]:
+        return np.asarray((np.rint(numbers) == numbers) | np.isnan(numbers))
 
     def write(self, found: Floats) -> Values:
-        """Values of coordinates (N,) in [0, 1]: int64."""
+        """Values of numbers in [0, 1]: int64."""
         return self.low + np.rint(found * (self.high - self.low)).astype(np.int64)
 
+    def points(self, most: int, equal: int | None) -> tuple[Floats, bool]:
+        if self.high - self.low < most:
+            return self.encoded(np.arange(self.low, self.high + 1, dtype=np.float64)), True
+        return super().points(most, equal)
 
-def _code_levels(column: Real | Integer) -> int:
-    """Levels of the code column: numbers on the line together, each atom, and missing values."""
-    return 1 + len(column.atoms) + column.missing if column.atoms or column.missing else 0
+    def edges(self, count: int) -> Floats:
+        """Edges of bins of as many whole numbers each."""
+        step = -(-(self.high - self.low + 1) // count)
+        return np.arange(self.low, self.high + step + 1, step, dtype=np.float64) - 0.5
+
+
+def _multiples(first: int, end: int, factor: int, exponent: int) -> Floats:
+    """Multiples k factor 10^exponent for k from `first` to `end` - 1."""
+    k = np.arange(first, end) * float(factor)
+    return np.asarray(k * 10.0**exponent if exponent >= 0 else k / 10.0**-exponent, np.float64)
+
+
+def _within(numbers: Floats, low: float, high: float) -> Floats:
+    """The bounds, and the numbers between them."""
+    return np.concatenate([[low], numbers[(numbers > low) & (numbers < high)], [high]])
 
 
 @dataclass(frozen=True)
-class Category:
+class Category(Column):
     """One of a public list of levels: a code, or level / (L - 1) in [0, 1] if the levels are
     ordered.
 
@@ -180,15 +242,13 @@ class Category:
     ----------
     levels : names of the levels: at least two, none empty, all different; in order, if they are
         ordered.
-    missing : whether values may be missing: as one more level, or in a code column as for `Real` if
-        ordered.
+    missing : whether values may be missing: as one more level, or in a code column if ordered.
     ordered : whether neighbouring levels are alike; numbers decode to the nearest level.
-    gamma : as for `Real`, if the levels are ordered.
-    rho : kernel between rows of different levels; by default the schema's.
+    name, gamma, rho : as for `Column`.
     """
 
     name: str
-    levels: tuple[str, ...]
+    levels: tuple[str, ...] = field()
     missing: bool = False
     ordered: bool = False
     gamma: float | None = None
@@ -210,34 +270,56 @@ class Category:
             raise wrong(self.name, f"the level {twice!r} is listed twice", "list every level once")
         if not isinstance(self.ordered, bool):
             raise wrong(self.name, f"ordered is {self.ordered!r}", "it must be true or false")
-        check_shared(self)
+        super().__post_init__()
+
+    @classmethod
+    def parsed(cls, key: str, value: Any) -> Any:
+        if key == "levels" and isinstance(value, list):
+            return tuple(str(x) if type(x) is int else x for x in value)
+        return super().parsed(key, value)
+
+    @classmethod
+    def examples(cls) -> tuple[Column, ...]:
+        kind = cls("kind", ("a", "b", "c"), missing=True)
+        place = cls("place", tuple(f"p{i}" for i in range(40)))
+        return kind, place, cls("grade", ("low", "middle", "high"), ordered=True)
 
     @property
     def on_line(self) -> bool:
-        """Whether values are encoded as numbers."""
         return self.ordered
 
     @property
-    def cardinality(self) -> int:
-        """Number of levels of the code column; 0 if it has none."""
-        return 2 * self.missing if self.ordered else len(self.levels) + self.missing
+    def line(self) -> tuple[float, float]:
+        return 0, len(self.levels) - 1
+
+    @property
+    def _unit(self) -> int:
+        """Number of levels between two that are encoded as 0 and 1."""
+        return len(self.levels) - 1 if self.ordered else 1
 
     def read(self, values: Values) -> Floats:
-        """Numbers of levels (N,), in [0, 1] if ordered; NaN if the value is missing, below 0 if it
-        is not a level.
-        """
-        unit = len(self.levels) - 1 if self.ordered else 1
-        return looked_up(values, {level: i / unit for i, level in enumerate(self.levels)}, str)
+        return looked_up(values, {level: i / self._unit for i, level in enumerate(self.levels)}, str)
 
     def write(self, found: Floats) -> Values:
         """Names of the levels, as an array of str."""
-        unit = len(self.levels) - 1 if self.ordered else 1
-        names: Values = np.array(self.levels, dtype=object)[np.rint(found * unit).astype(np.int64)]
+        names: Values = np.array(self.levels, dtype=object)[np.rint(found * self._unit).astype(np.int64)]
         return names
+
+    def numbers(self, values: Values) -> Floats:
+        places = {level: float(i) for i, level in enumerate(self.levels)}
+        return np.array([places.get(value, math.nan) for value in values.tolist()], np.float64)
+
+    def value_of(self, numbers: Floats) -> Value:
+        return Value(numbers, "text", self.levels, self.ordered)
+
+    def points(self, most: int, equal: int | None) -> tuple[Floats, bool]:
+        if self.ordered and (equal is None or len(self.levels) <= most):
+            return self.read(np.array(self.levels, object)), True
+        return super().points(most, equal)
 
 
 @dataclass(frozen=True)
-class Boolean:
+class Boolean(Column):
     """True or false (or yes and no, t and f, y and n, 1 and 0, in upper or lower case): a code of
     two levels.
     """
@@ -248,28 +330,29 @@ class Boolean:
 
     kind: ClassVar[str] = "boolean"
     content: ClassVar[str] = "true or false"
-    on_line: ClassVar[bool] = False
-    gamma: ClassVar[None] = None
+    levels = ("False", "True")
     TEXTS: ClassVar[dict[str, float]] = {
         "false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0, "0": 0.0, "true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0, "1": 1.0,
     }  # fmt: skip
 
-    def __post_init__(self) -> None:
-        check_shared(self)
+    @classmethod
+    def examples(cls) -> tuple[Column, ...]:
+        return (cls("flag"),)
 
     @property
-    def cardinality(self) -> int:
-        """Number of levels of the code column."""
-        return 2 + self.missing
+    def line(self) -> tuple[float, float]:
+        return 0, 1
 
     def read(self, values: Values) -> Floats:
-        """Codes (N,); NaN if the value is missing, below 0 if it is neither true nor false."""
         return looked_up(values, self.TEXTS, str.lower)
 
     def write(self, found: Floats) -> Values:
         """Values of codes, as an array of bool."""
         return found > 0
 
+    def value_of(self, numbers: Floats) -> Value:
+        return Value(numbers, "truth")
 
-Column = Real | Integer | Category | Boolean | Date
+
 KINDS: dict[str, type[Column]] = {kind.kind: kind for kind in (Real, Integer, Category, Boolean, Date, DateTime)}
+"""Types of columns by their names in schemas. A type is one class and one row here."""

@@ -7,7 +7,6 @@ rows are decoded. All other rules are conditions, which `repair.obey` makes synt
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
@@ -17,10 +16,9 @@ import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError
+from thesis_cli.privacy.tables.column import Column, Value
 from thesis_cli.privacy.tables.column_values import Values
-from thesis_cli.privacy.tables.columns import Boolean, Category, Column, Integer, Real
-from thesis_cli.privacy.tables.dates import Date
-from thesis_cli.privacy.tables.expressions import Formula, Value, column_value
+from thesis_cli.privacy.tables.expressions import Formula, column_value
 
 Data = dict[str, Floats]
 """Numbers of rows by column, as `Value.data`."""
@@ -36,32 +34,13 @@ class Determined:
 
     def data(self, values: Mapping[str, Value]) -> tuple[Floats, npt.NDArray[np.bool_]]:
         """Numbers of the column, and a mask of those that the column may have."""
-        found = self.formula.value(values, self.node).data
-        gaps = np.isnan(found)
-        column = self.column
-        if isinstance(column, Boolean):
-            return found, ~gaps | column.missing
-        low, high, unit = _line(column)
-        steps = found if unit is None else np.rint(found * unit) / unit
-        near = np.clip(steps, low, high)
-        return near, np.where(gaps, column.missing, (near == steps) & (_same_day(column) | (steps == found)))
+        return self.column.nearest(self.formula.value(values, self.node).data)
 
     def write(self, data: Floats) -> Values:
         """Values as `Schema.decode` returns them, of numbers."""
-        column = self.column
         gaps = np.isnan(data)
-        if isinstance(column, Real):
-            return np.where(gaps, math.nan if column.missing else column.low, data)
-        if isinstance(column, Date):
-            values = column.texts(np.where(gaps, column.first / column.units_a_day, data))
-        elif isinstance(column, Boolean):
-            values = data > 0
-        else:
-            values = np.where(gaps, _line(column)[0], data).astype(np.int64)
-        if column.missing:
-            values = values.astype(object)
-            values[gaps] = None
-        return values
+        values = self.column.of_numbers(np.where(gaps, self.column.line[0], data))
+        return self.column.with_gaps(values, gaps) if self.column.missing else values
 
 
 class Rules:
@@ -141,39 +120,15 @@ class Rules:
     def broken(self, data: Data) -> Ints:
         """Number of rules that each row breaks; `data` has the involved columns."""
         count = len(next(iter(data.values()))) if data else 0
-        values = {name: _value(self._columns[name], numbers) for name, numbers in data.items()}
+        values = {name: self._columns[name].value_of(numbers) for name, numbers in data.items()}
         found = np.zeros(count, np.int64)
         for each in self.determined:
             numbers, allowed = each.data(values)
-            values[each.column.name] = _value(each.column, np.broadcast_to(numbers, count))
+            values[each.column.name] = each.column.value_of(np.broadcast_to(numbers, count))
             found += ~allowed
         for formula in self.conditions:
             found += formula.truth(values) == 0
         return found
-
-
-def _value(column: Column, data: Floats) -> Value:
-    """Numbers of a column as `column_value` has them."""
-    if isinstance(column, Category):
-        return Value(data, "text", column.levels, column.ordered)
-    if isinstance(column, Boolean):
-        return Value(data, "truth")
-    return Value(data, "number", date=column.kind if isinstance(column, Date) else "")
-
-
-def _line(column: Column) -> tuple[float, float, float | None]:
-    """Bounds of a column's numbers, and how many of them make 1; None if all numbers between
-    belong to it.
-    """
-    if isinstance(column, Date):
-        return column.first / column.units_a_day, column.last / column.units_a_day, column.units_a_day
-    assert isinstance(column, Real | Integer)
-    return column.low, column.high, None if isinstance(column, Real) else 1
-
-
-def _same_day(column: Column) -> bool:
-    """Whether numbers are rounded, because seconds are no exact parts of a day."""
-    return isinstance(column, Date) and column.units_a_day > 1
 
 
 def _formula(text: str, sample: Mapping[str, Value]) -> Formula:
@@ -214,7 +169,7 @@ def _names(formula: Formula, node: ast.expr) -> set[str]:
 
 
 def _check_kind(text: str, each: Determined, sample: Mapping[str, Value]) -> None:
-    if isinstance(each.column, Real | Integer) and each.column.atoms:
+    if each.column.atoms:
         raise _wrong(text, f"{each.column.name!r} has atoms", "leave them out: the rule gives its values")
     name, found = each.column.name, each.formula.value(sample, each.node)
     if (found.kind, bool(found.date)) != (sample[name].kind, bool(sample[name].date)):

@@ -6,23 +6,13 @@ import datetime as dt
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.privacy.tables.column_values import (
-    MISSING_TEXTS,
-    UNREADABLE,
-    Values,
-    check_shared,
-    scaled,
-    text_of,
-    wrong,
-)
-
-DateKind = Literal["", "date", "datetime"]
-"""Meaning of a number of days since the start of 1970; empty if it is a plain number."""
+from thesis_cli.privacy.tables.column import STEPS, Column, DateKind, Value
+from thesis_cli.privacy.tables.column_values import MISSING_TEXTS, UNREADABLE, Values, scaled, text_of, wrong
 
 DAY = 86_400
 EPOCH = dt.date(1970, 1, 1).toordinal()
@@ -31,7 +21,7 @@ SHOWN_DAYS = 3_000_000
 
 
 @dataclass(frozen=True)
-class Date:
+class Date(Column):
     """A day between public bounds: encoded as `Integer`, by its number of days; decoded to ISO
     text.
 
@@ -40,7 +30,7 @@ class Date:
     Attributes
     ----------
     low, high : ISO texts (dates are made texts), low before high; days beyond them are clamped.
-    name, missing, gamma, rho : as for `Real`.
+    name, missing, gamma, rho : as for `Column`.
     """
 
     name: str
@@ -52,9 +42,9 @@ class Date:
 
     kind: ClassVar[DateKind] = "date"
     content: ClassVar[str] = "a date such as 2020-01-31"
-    on_line: ClassVar[bool] = True
+    steps: ClassVar[int] = 1
+    todo: ClassVar[str] = '# TODO low = "..."  # as in "2020-01-31"\n# TODO high = "..."\n'
     unit: ClassVar[str] = "D"
-    units_a_day: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         for key in ("low", "high"):
@@ -64,49 +54,54 @@ class Date:
                 shown = given.isoformat() if isinstance(given, dt.time) else repr(given)
                 raise wrong(self.name, f"{key} is {shown}", f'it must be {self.content}, as in {key} = "2020-01-31"')
             object.__setattr__(self, key, self._texts(np.array([number]))[0])
-        if not self.first < self.last:
+        if not self._ends[0] < self._ends[1]:
             raise wrong(self.name, f"low {self.low} is not before high {self.high}", "low must be before high")
-        check_shared(self)
+        super().__post_init__()
+
+    @classmethod
+    def examples(cls) -> tuple[Column, ...]:
+        return (cls("day", "2000-01-01", "2009-12-31"),)
 
     @property
-    def first(self) -> int:
-        """Number of days (of seconds, if times count) of `low` since the start of 1970."""
-        return int(self._number(self.low) or 0)
+    def _ends(self) -> tuple[int, int]:
+        """Numbers of days (of seconds, if times count) of the bounds since the start of 1970."""
+        return int(self._number(self.low) or 0), int(self._number(self.high) or 0)
 
     @property
-    def last(self) -> int:
-        """Number of days (of seconds, if times count) of `high` since the start of 1970."""
-        return int(self._number(self.high) or 0)
-
-    @property
-    def cardinality(self) -> int:
-        """Number of levels of the code column; 0 if it has none."""
-        return 2 * self.missing
+    def line(self) -> tuple[float, float]:
+        """Days of the bounds since the start of 1970."""
+        first, last = self._ends
+        return first / self.steps, last / self.steps
 
     def read(self, values: Values) -> Floats:
-        """Coordinates (N,) in [0, 1]; NaN if the value is missing, below 0 if it is not a date."""
         if values.dtype.kind == "M":
             numbers = values.astype(f"M8[{self.unit}]").astype(np.int64).astype(np.float64)
             numbers[np.isnat(values)] = math.nan
-            return scaled(numbers, self.first, self.last, np.zeros(len(values), bool))
+            return scaled(numbers, *self._ends)
         if values.dtype.kind not in "OU":
             return np.where(values != values, math.nan, UNREADABLE)
         found = [self._number(value) for value in values.tolist()]
-        numbers = np.array([math.nan if x is None else x for x in found], np.float64)
-        return scaled(numbers, self.first, self.last, np.array([x is None for x in found], bool))
+        numbers = scaled(np.array([math.nan if x is None else x for x in found], np.float64), *self._ends)
+        return np.where(np.array([x is None for x in found], bool), UNREADABLE, numbers)
 
     def write(self, found: Floats) -> Values:
-        """ISO texts of coordinates (N,) in [0, 1], as an array of objects."""
-        return self._texts(self.first + np.rint(found * (self.last - self.first)))
+        """ISO texts of numbers in [0, 1], as an array of objects."""
+        first, last = self._ends
+        return self._texts(first + np.rint(found * (last - first)))
 
-    def days(self, values: Values) -> Floats:
-        """Days since the start of 1970 of values that `write` made; NaN if missing."""
+    def numbers(self, values: Values) -> Floats:
+        """Days since the start of 1970 of decoded values; NaN if missing."""
         found = [math.nan if value is None else self._number(value) for value in values.tolist()]
-        return np.array(found, np.float64) / self.units_a_day
+        return np.array(found, np.float64) / self.steps
 
-    def texts(self, days: Floats) -> Values:
-        """ISO texts of days since the start of 1970, as an array of objects."""
-        return self._texts(np.rint(days * self.units_a_day))
+    def value_of(self, numbers: Floats) -> Value:
+        return Value(numbers, "number", date=self.kind)
+
+    def points(self, most: int, equal: int | None) -> tuple[Floats, bool]:
+        span = self._ends[1] - self._ends[0]
+        if span < (most if equal else 2 * STEPS):
+            return np.arange(span + 1) / span, True
+        return super().points(most, equal)
 
     def _texts(self, numbers: Floats) -> Values:
         return np.datetime_as_string(numbers.astype(np.int64).astype(f"M8[{self.unit}]")).astype(object)
@@ -124,8 +119,12 @@ class DateTime(Date):
 
     kind: ClassVar[DateKind] = "datetime"
     content: ClassVar[str] = "a date or time such as 2020-01-31T12:00:00"
+    steps: ClassVar[int] = DAY
     unit: ClassVar[str] = "s"
-    units_a_day: ClassVar[int] = DAY
+
+    @classmethod
+    def examples(cls) -> tuple[Column, ...]:
+        return (cls("time", "2020-01-01T00:00:00", "2020-12-31T00:00:00"),)
 
     def _number(self, value: Any) -> float | None:
         """Seconds since 1970; NaN if missing, None if the value is no date."""

@@ -9,27 +9,24 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import nearest
-from thesis_cli.privacy.tables.column_values import Values
-from thesis_cli.privacy.tables.columns import Category, Column
-from thesis_cli.privacy.tables.dates import Date, DateKind, day_of
+from thesis_cli.privacy.tables.column import Column, DateKind, Value
+from thesis_cli.privacy.tables.column_values import LARGEST, Values, finite
+from thesis_cli.privacy.tables.dates import day_of
 
 LONGEST = 10_000
 """Largest number of characters in an expression."""
 
 SHOWN = 60
 """Largest number of characters of it in an error."""
-
-LARGEST = 1e150
-"""Larger numbers count as missing, so that squares are finite."""
 
 KINDS = {"number": "a number", "truth": "a truth value", "text": "a category"}
 
@@ -55,46 +52,17 @@ FOLDS: dict[str, Callable[..., Any]] = {"max": np.maximum, "min": np.minimum}
 NAMES = sorted((*FUNCTIONS, *FOLDS, "clamp", "missing"))
 
 
-@dataclass(frozen=True)
-class Value:
-    """Values of a column or of an expression.
-
-    Attributes
-    ----------
-    data : numbers, 1 for true and 0 for false, or numbers of levels; NaN if missing. Shape (rows,),
-        or () for a constant.
-    kind : which of the three they are.
-    levels : levels of a category; empty otherwise.
-    ordered : whether the levels are in order.
-    date : kind of date or time that a number of days since the start of 1970 stands for; empty for
-        any other number.
-    """
-
-    data: Floats
-    kind: Literal["number", "truth", "text"]
-    levels: tuple[str, ...] = ()
-    ordered: bool = False
-    date: DateKind = ""
-
-
 Columns = Mapping[str, Value]
 
 
 def read_columns(columns: Iterable[Column], decoded: Mapping[str, Values]) -> dict[str, Value]:
-    """Columns for `Formula.value` from those that `Schema.decode` returns."""
+    """Columns for `Formula.value` from those that `Schema.decode` returns, arrays of shape (rows,)."""
     return {column.name: column_value(column, decoded[column.name]) for column in columns}
 
 
 def column_value(column: Column, values: Values) -> Value:
-    """Values of a decoded column."""
-    if isinstance(column, Category):
-        places = {level: float(i) for i, level in enumerate(column.levels)}
-        data = np.array([places.get(value, math.nan) for value in values.tolist()], np.float64)
-        return Value(data, "text", column.levels, column.ordered)
-    if isinstance(column, Date):
-        return Value(column.days(values), "number", date=column.kind)
-    numbers = values.astype(np.float64)
-    return Value(numbers, "truth") if column.kind == "boolean" else _finite(numbers)
+    """Values of a decoded column, shape (rows,), as expressions see them."""
+    return column.value_of(column.numbers(values))
 
 
 class Formula:
@@ -333,11 +301,11 @@ def _date_of(op: ast.operator, left: DateKind, right: DateKind) -> DateKind:
 
 
 def _finite(numbers: Floats) -> Value:
-    return Value(np.where(np.abs(numbers) <= LARGEST, numbers, math.nan), "number")
+    return Value(finite(numbers), "number")
 
 
 def all_of(truths: Iterable[Floats]) -> Floats:
-    """Kleene's `and`: false if any truth is false, otherwise missing if any is missing."""
+    """Kleene's `and` of truths of shape (rows,): false if any is false, otherwise missing if any is."""
     return reduce(lambda a, b: np.where((a == 0) | (b == 0), 0.0, a * b), truths)
 
 

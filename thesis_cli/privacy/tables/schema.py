@@ -13,8 +13,7 @@ import math
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING as REQUIRED
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,8 +24,9 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import nearest
 from thesis_cli.privacy.kernels import RowKernel, Rows
+from thesis_cli.privacy.tables.column import Column
 from thesis_cli.privacy.tables.column_values import ATOM, Values, check_kernel, first_double, wrong
-from thesis_cli.privacy.tables.columns import KINDS, Boolean, Category, Column, Integer, Real
+from thesis_cli.privacy.tables.columns import KINDS, Boolean, Category, Integer, Real
 from thesis_cli.privacy.tables.constraints import Rules
 from thesis_cli.privacy.tables.dates import Date, DateTime
 
@@ -197,12 +197,11 @@ class Schema:
                 found = np.clip(rows.reals[:, d], 0, 1)
                 d += 1
             values = column.write(np.where(gaps, 0, found))
-            for k, atom in enumerate(column.atoms if isinstance(column, Real | Integer) else (), 1):
+            for k, atom in enumerate(column.atoms, 1):
                 values[codes == k] = atom
             if column.missing:
-                values = values.astype(np.float64 if column.kind == "real" else object)
-                values[gaps] = np.nan if column.kind == "real" else None
-            columns[column.name] = column.rounded(values) if self.rules and isinstance(column, Real) else values
+                values = column.with_gaps(values, gaps)
+            columns[column.name] = column.rounded(values) if self.rules else values
         return self.between.complete(columns) if self.rules else columns
 
     def check_names(self, names: Iterable[str]) -> None:
@@ -230,10 +229,9 @@ class Schema:
     def parse(cls, text: str) -> Schema:
         """Read a schema from TOML.
 
-        A table `[columns.NAME]` for each column has `type` (`real`, `integer`, `category`,
-        `boolean`, `date`, `datetime`) and the attributes of `Real`, `Integer`, `Category`,
-        `Boolean`, `Date` or `DateTime`; a table `[kernel]` may have `gamma` and `rho`, a table
-        `[constraints]` the list `rules`.
+        A table `[columns.NAME]` for each column has `type`, one of `KINDS`, and the attributes of
+        that class; a table `[kernel]` may have `gamma` and `rho`, a table `[constraints]` the list
+        `rules`.
 
         Raises
         ------
@@ -281,30 +279,23 @@ def template(columns: Mapping[str, str]) -> str:
         "# Complete what is marked TODO. Remove a column's block to leave the column out of the release.\n"
         "# Values beyond the bounds are clamped. missing = true allows missing values in a column.\n"
     ]
-    numbers = (
-        "# TODO low = \n# TODO high = \n# atoms = [0]  # values that many rows share, such as 0, 99 or a top code\n"
-    )
-    bounds = dict.fromkeys(("real", "integer"), numbers)
-    bounds |= dict.fromkeys(("date", "datetime"), '# TODO low = "..."  # as in "2020-01-31"\n# TODO high = "..."\n')
+    others = ", ".join(f'"{kind}"' for kind in KINDS if kind != "category")
     open_type = (
-        '# TODO type = "category"  # or "real", "integer", "boolean", "date", "datetime"\n'
+        f'# TODO type = "category"  # or {others}\n'
         '# TODO levels = ["...", "..."]  # of a category; ordered = true where neighbours are alike\n'
         "# TODO low = , high =  # of a real or an integer, on lines of their own\n"
     )
     for name, storage in columns.items():
-        head = f'type = "{storage}"\n' if storage in KINDS else open_type
-        rest = bounds.get(storage, "")
-        blocks.append(f"[columns.{_key(name)}]\n{head}{rest}# missing = true\n")
+        type_lines = f'type = "{storage}"\n{KINDS[storage].todo}' if storage in KINDS else open_type
+        blocks.append(f"[columns.{_key(name)}]\n{type_lines}# missing = true\n")
     return "\n".join(blocks)
 
 
 def _on_line(column: Column, found: Floats) -> tuple[Floats, Floats]:
     """Numbers of a column on its line, atoms at the number nearest to them, and codes."""
     atoms = found >= ATOM
-    if not atoms.any() or not isinstance(column, Real | Integer):
-        return found, np.zeros(len(found))
     codes = np.where(atoms, found - (ATOM - 1), 0)
-    near = np.append(0.0, replace(column, atoms=()).read(np.array(column.atoms)))[codes.astype(np.int64)]
+    near = np.append(0.0, column.near)[codes.astype(np.int64)]
     return np.where(atoms, near, found), codes
 
 
@@ -351,16 +342,7 @@ def _column(name: str, found: object) -> Column:
     kind = "datetime" if kind == "timestamp" else kind
     if not isinstance(kind, str) or kind not in KINDS:
         raise wrong(name, f"unknown type {kind!r}", nearest(str(kind), KINDS, "the types are"))
-    keys = {f.name: f.default for f in fields(KINDS[kind]) if f.name != "name"}
-    _check_keys(f"column {name!r}: ", entry, ("type", *keys))
-    for key, default in keys.items():
-        if default is REQUIRED and key not in entry:
-            raise wrong(name, f"it has no {key}", f"write a public one: {key} = ...")
-    if isinstance(entry.get("atoms"), list):
-        entry["atoms"] = tuple(entry["atoms"])
-    if isinstance(entry.get("levels"), list):
-        entry["levels"] = tuple(str(x) if type(x) is int else x for x in entry["levels"])
-    return KINDS[kind](name, **entry)
+    return KINDS[kind].parse(name, entry)
 
 
 def _key(name: str) -> str:

@@ -83,8 +83,13 @@ def encoded_rows(table: Table, schema: Schema, chunk: int = CHUNK, unknown: Unkn
 def encoded_blocks(
     table: Table, schema: Schema, chunk: int = CHUNK, unknown: Unknown = "error", beside: tuple[str, ...] = ()
 ) -> Iterator[tuple[dict[str, Values], Rows]]:
-    """Values as stored, of the schema's columns and of those `beside`, and the encoded rows; raises
-    as `encoded_rows`.
+    """Parts of a table: values as stored, by column, and encoded rows; raises as `encoded_rows`.
+
+    Parameters
+    ----------
+    chunk : largest number of rows of a part.
+    unknown : treatment of values that cannot be read, as for `Schema.encode`.
+    beside : columns that the schema lacks, and whose values are wanted.
     """
     try:
         schema.check_names(table.columns)

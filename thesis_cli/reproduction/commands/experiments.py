@@ -7,7 +7,7 @@ import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.errors import InputError
@@ -43,7 +43,7 @@ def _preset(default: str = "paper") -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class ReproduceRequest(EngineRequest):
-    """Run experiments, compare their tables with those that stand, draw figures and check claims.
+    """Run experiments, compare their tables with the committed ones, draw figures and check claims.
 
     Tasks that are done already are not run again. The exit status is 1 if a committed table
     differs, a task fails, or a statement does not hold and docs/errata.md does not explain it.
@@ -53,7 +53,7 @@ class ReproduceRequest(EngineRequest):
 
     ids: tuple[str, ...] | None = _ids()
     preset: str = _preset("quick")
-    replace: bool = option(False, "Put recomputed tables in the place of those that stand, even if they differ.")
+    replace: bool = option(False, "Replace committed tables by recomputed ones, even if they differ.")
     refresh: bool = option(False, "Run tasks again whose results come from older code.")
     any_code: bool = option(
         False, "Compute results of preset paper with code that is not committed, or that no remote branch has."
@@ -163,10 +163,11 @@ def reproduce(request: ReproduceRequest, progress: Progress) -> ReproduceResult:
     engine = cluster.engine(request, job_settings)
     how: dict[str, Any] = {"seed": request.seed, "refresh": request.refresh, "replace": request.replace}
     how["bar"] = task_bars(progress)
-    how["check"] = None if request.any_code or request.preset != "paper" else partial(_check_code, checkout.root)
     failed = waiting = 0
     tables: list[Published] = []
     chosen = checkout.select(list(request.ids or ()))
+    if request.preset == "paper" and not request.any_code:
+        _check_code(checkout, request, chosen)
     if request.engine == "slurm" and not request.detach and len(chosen) > 1:
         # Submit all before waiting for the first.
         submitter = cluster.engine(replace(request, detach=True), job_settings)
@@ -194,13 +195,20 @@ def reproduce(request: ReproduceRequest, progress: Progress) -> ReproduceResult:
     )
 
 
-def _check_code(root: Path) -> None:
+def _check_code(checkout: Checkout, request: ReproduceRequest, chosen: Mapping[str, Path]) -> None:
     """Refuse to compute what is to be committed with code that nobody else could check out.
 
     Raises
     ------
-    InputError : files of the checkout are not committed, or no branch of its remotes has the commit.
+    InputError : a task must run, and files of the checkout are not committed, or no branch of its
+        remotes has the commit.
     """
+    from thesis_cli.reproduction.runner import plan
+
+    planned = (plan(path, request.preset, checkout, request.seed) for path in chosen.values())
+    if not request.refresh and all(len(tasks.indices(tasks.finished())) == len(tasks) for tasks in planned):
+        return
+    root = checkout.root
     remedy = "--any-code computes all the same"
     if git_state(root)["git_dirty"]:
         raise InputError("the record would name a commit that is not the code: files are not committed", remedy)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyRequest(Request):
-    """Compute random tasks of the committed results again, and compare them with the rows that stand.
+    """Compute random tasks of the committed results again, and compare them with the committed rows.
 
     First every table is held against the digest in its record, and every table and figure against
     MANIFEST.json. The exit status is 1 if one was changed, or if rows differ by more than the

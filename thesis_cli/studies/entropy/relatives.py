@@ -30,7 +30,7 @@ Row = tuple[str, float, float, float]
 
 
 @dataclass(frozen=True)
-class Tempered:
+class TemperedModel:
     """A model at one order a: a phi, and the entropy to bound.
 
     Attributes
@@ -56,13 +56,13 @@ class Tempered:
         return low_rank_maxima(map_solver(self.graph, exact=True)[0], count, seed, scale=scale)
 
 
-def tempered(graph: FactorGraph, order: float) -> Tempered:
+def tempered(graph: FactorGraph, order: float) -> TemperedModel:
     """The model with potential `graph`, at an order other than 0, 1 and inf."""
     exact = exact_entropies(graph, [order])
-    return Tempered(graph.tempered(order), order, exact.log_z, float(exact.entropies[0]))
+    return TemperedModel(graph.tempered(order), order, exact.log_z, float(exact.entropies[0]))
 
 
-def bound_rows(model: Tempered, tricks: Floats, count: int, seed: np.random.SeedSequence) -> Iterator[Row]:
+def bound_rows(model: TemperedModel, tricks: Floats, count: int, seed: np.random.SeedSequence) -> Iterator[Row]:
     """Upper and lower bounds on H_a by each trick b, less H_a, nats.
 
     Parameters
@@ -84,7 +84,7 @@ def bound_rows(model: Tempered, tricks: Floats, count: int, seed: np.random.Seed
 
 
 def error_rows(
-    model: Tempered, tricks: Floats, estimators: int, samples: int, seed: np.random.SeedSequence
+    model: TemperedModel, tricks: Floats, estimators: int, samples: int, seed: np.random.SeedSequence
 ) -> Iterator[Row]:
     """Errors of each trick's bound, from M = `samples` maxima, as an estimate of H_a; and the
     spread of the maxima.

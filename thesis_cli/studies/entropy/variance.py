@@ -57,7 +57,7 @@ def independent(order: Floats | float) -> Floats:
     return np.asarray(with_log_z(order) * (1 + np.asarray(order) ** 2))
 
 
-class Steps:
+class DistinctProbabilities:
     """A distribution as its distinct probabilities, and the variances that depend on it.
 
     Parameters
@@ -163,12 +163,12 @@ class _Rows:
 NOT_MEASURED = math.nan, math.nan
 
 
-def ratio_of(p: Steps, alpha: float) -> float:
+def ratio_of(p: DistinctProbabilities, alpha: float) -> float:
     """Variance of eq. 3.12 over that of eq. 3.8."""
     return float(p.shared(alpha) / with_log_z(alpha))
 
 
-def crossings_of(p: Steps, curve: Floats) -> list[float]:
+def crossings_of(p: DistinctProbabilities, curve: Floats) -> list[float]:
     """The alphas above 0 at which `ratio_of` is 1, to 9 digits; `curve` brackets them."""
 
     def excess(alpha: float) -> float:
@@ -179,7 +179,7 @@ def crossings_of(p: Steps, curve: Floats) -> list[float]:
     return [round(brentq(excess, curve[i], curve[i + 1]), 9) for i in changes]
 
 
-def tops_of(p: Steps) -> list[int]:
+def tops_of(p: DistinctProbabilities) -> list[int]:
     """First level of each set A of growing probability: none, about each of `MASSES`, all."""
     above = np.cumsum(p.masses[::-1])[::-1]
     return sorted({0, p.levels.size, *(int((above > mass).sum()) - 1 for mass in MASSES)}, reverse=True)
@@ -205,7 +205,7 @@ def variance_rows(
     alpha = 1 and inf the rows hold the limits.
     """
     log_p = log_weights - logsumexp(log_weights)
-    p = Steps(log_weights)
+    p = DistinctProbabilities(log_weights)
     crossings = crossings_of(p, curve)
     alphas = np.union1d(alphas, crossings)
     rows = _Rows()

@@ -36,7 +36,7 @@ from thesis_cli.inference.message_passing.belief_propagation import (
     soft_binary,
     up_and_down,
 )
-from thesis_cli.inference.message_passing.message_arrays import Schedule
+from thesis_cli.inference.message_passing.message_arrays import UpdateSchedule
 from thesis_cli.inference.message_passing.trw import trw_log_partition_function
 from thesis_cli.inference.message_passing.trws import TRWS
 from thesis_cli.inference.pairwise import pairwise
@@ -72,7 +72,7 @@ def bethe_from(graph: FactorGraph, states: Ints, *, damping: float = 0.3, max_sw
     layout = messages_of(form)
     messages = np.zeros(layout.starts[-1])
     messages[layout.starts[:-1] + states[layout.target]] = PULL
-    schedule = Schedule(damping, 1e-9, max_sweeps)
+    schedule = UpdateSchedule(damping, 1e-9, max_sweeps)
     order = up_and_down(form.edges)
     rest = layout, form.unary, order, np.uint64(0), schedule, True, messages
     converged, sweeps = belief_kernels.propagate_binary(*rest)

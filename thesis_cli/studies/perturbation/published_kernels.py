@@ -10,7 +10,7 @@ from thesis_cli.base.arrays import Floats, Ints, Words
 from thesis_cli.base.compiled import helper, kernel
 
 if TYPE_CHECKING:
-    from thesis_cli.inference.message_passing.message_arrays import Schedule
+    from thesis_cli.inference.message_passing.message_arrays import UpdateSchedule
 
 
 class Wiring(NamedTuple):
@@ -157,7 +157,9 @@ def decode(w: Wiring, messages: Floats, field: float, states: Ints) -> None:
 
 
 @kernel()
-def max_product(w: Wiring, noise: Floats, generator: Words, schedule: Schedule, states: Ints, sweeps: Ints) -> None:
+def max_product(
+    w: Wiring, noise: Floats, generator: Words, schedule: UpdateSchedule, states: Ints, sweeps: Ints
+) -> None:
     """Maximise each row of noise, shape (batch, 2 variables); fills `states` and `sweeps`."""
     damping, tolerance, max_sweeps = schedule
     count, n = w.target.size, w.first.size - 1

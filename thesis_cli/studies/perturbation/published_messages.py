@@ -21,13 +21,13 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints, Words
 from thesis_cli.inference.message_passing.belief_propagation import perturbed_values
-from thesis_cli.inference.message_passing.message_arrays import Schedule
+from thesis_cli.inference.message_passing.message_arrays import UpdateSchedule
 from thesis_cli.models.spin_glass import SpinGlass
 from thesis_cli.studies.perturbation.published_kernels import Wiring
 
 SEED = 42
 """Seed of libDAI's generator."""
-SCHEDULE = Schedule(damping=0.1, tolerance=1e-9, max_sweeps=10_000)
+SCHEDULE = UpdateSchedule(damping=0.1, tolerance=1e-9, max_sweeps=10_000)
 """Damping and tolerance of the published values; here the tolerance is one of probabilities."""
 
 
@@ -84,7 +84,7 @@ class PublishedMaxProduct:
     sweeps : number of sweeps of each row of the last call, shape (batch,).
     """
 
-    def __init__(self, model: SpinGlass, seed: int = SEED, schedule: Schedule = SCHEDULE) -> None:
+    def __init__(self, model: SpinGlass, seed: int = SEED, schedule: UpdateSchedule = SCHEDULE) -> None:
         self.graph = model.graph()
         self.sweeps: Ints = np.empty(0, np.int64)
         self._wiring = wiring(model)

@@ -26,7 +26,7 @@ from thesis_cli.privacy.tables.schema import Schema, Values
 from thesis_cli.studies.privacy.evaluation import random_ranges
 from thesis_cli.studies.privacy.real_tables import SOURCES, RealTable, table
 
-__all__ = ["SCORES", "SOURCES", "Judge", "scores", "table"]
+__all__ = ["SCORES", "SOURCES", "ReleaseJudge", "scores", "table"]
 
 BINS = 10
 """Bins of a number in a marginal: between quantiles of the private rows."""
@@ -60,7 +60,7 @@ on the private rows less that of one trained on the release.
 """
 
 
-class Judge:
+class ReleaseJudge:
     """Scores of releases of a table.
 
     Parameters
@@ -74,20 +74,20 @@ class Judge:
         self._mean = self._features.mean([table.private])
         self._ranges = random_ranges(table.private, schema.cardinalities, np.random.default_rng(SEED + 1))
         self._shares = self._ranges.shares(table.private, _equal(table.private))
-        private = Decoded(schema, table.private)
+        private = DecodedRows(schema, table.private)
         self._cuts = {
             name: np.unique(np.nanquantile(x, np.arange(1, BINS) / BINS)) for name, x in private.numbers.items()
         }
         self._ones, self._pairs = self._marginals(private)
         self._moments = Moments.of(private.plain(schema))
-        self._held_out = Decoded(schema, table.held_out)
+        self._held_out = DecodedRows(schema, table.held_out)
         self._best = self._curves(private)
 
     def scores(self, rows: Rows) -> dict[str, float]:
         """Value of each of `SCORES` for a release of encoded rows, after they are written and read again."""
         schema = self._table.schema
         rows = schema.encode(schema.decode(rows))
-        released = Decoded(schema, rows)
+        released = DecodedRows(schema, rows)
         ones, pairs = self._marginals(released)
         curves = self._curves(released)
         return {
@@ -105,7 +105,7 @@ class Judge:
         schema = self._table.schema
         every = list(itertools.combinations(schema.names, 3))
         chosen = np.random.default_rng(SEED).permutation(len(every))[:TRIPLES]
-        both = (Decoded(schema, of) for of in (schema.encode(schema.decode(rows)), self._table.private))
+        both = (DecodedRows(schema, of) for of in (schema.encode(schema.decode(rows)), self._table.private))
         found, true = ({name: _cells(of, name, self._cuts.get(name)) for name in schema.names} for of in both)
         apart = []
         for k in chosen:
@@ -116,14 +116,14 @@ class Judge:
             apart.append(np.abs(shares[0] - shares[1]).sum() / 2)
         return float(np.mean(apart))
 
-    def _marginals(self, rows: Decoded) -> tuple[list[Floats], list[Floats]]:
+    def _marginals(self, rows: DecodedRows) -> tuple[list[Floats], list[Floats]]:
         """Marginals of each column and of each pair."""
         cells = [_cells(rows, column, self._cuts.get(column)) for column in self._table.schema.names]
         ones = [_shares(x, size) for x, size in cells]
         pairs = [_shares(x * m + y, n * m) for (x, n), (y, m) in itertools.combinations(cells, 2)]
         return ones, pairs
 
-    def _curves(self, rows: Decoded) -> dict[str, float]:
+    def _curves(self, rows: DecodedRows) -> dict[str, float]:
         """AUC on held-out rows of models that are trained on rows."""
         truth, test = (self._table.source.truth(of.columns) for of in (rows, self._held_out))
         if truth.all() or not truth.any():
@@ -136,9 +136,9 @@ class Judge:
 
 
 @cache
-def judge(name: str) -> Judge:
+def judge(name: str) -> ReleaseJudge:
     """Judge of one of `SOURCES`; it trains models once."""
-    return Judge(table(name))
+    return ReleaseJudge(table(name))
 
 
 def scores(name: str, rows: Rows) -> dict[str, float]:
@@ -146,7 +146,7 @@ def scores(name: str, rows: Rows) -> dict[str, float]:
     return judge(name).scores(rows)
 
 
-class Decoded:
+class DecodedRows:
     """Rows as a file has them, as numbers.
 
     Attributes
@@ -227,7 +227,7 @@ def _equal(rows: Rows) -> Floats:
     return np.full(len(rows), 1 / len(rows))
 
 
-def _cells(rows: Decoded, column: str, cuts: Floats | None) -> tuple[Codes, int]:
+def _cells(rows: DecodedRows, column: str, cuts: Floats | None) -> tuple[Codes, int]:
     """Bin or level of each row, and how many there are; a missing number has a bin of its own."""
     if cuts is None:
         return rows.codes[column]
@@ -244,7 +244,7 @@ def _variation(found: list[Floats], true: list[Floats]) -> float:
     return float(np.mean([np.abs(a - b).sum() / 2 for a, b in zip(found, true, strict=True)] or [0.0]))
 
 
-def _logistic(rows: Decoded, test: Decoded, hidden: tuple[str, ...], truth: npt.NDArray[np.bool_]) -> Floats:
+def _logistic(rows: DecodedRows, test: DecodedRows, hidden: tuple[str, ...], truth: npt.NDArray[np.bool_]) -> Floats:
     """Score of each test row by a logistic model of numbers, their squares, gaps and levels."""
     from sklearn.linear_model import LogisticRegression
 
@@ -256,7 +256,7 @@ def _logistic(rows: Decoded, test: Decoded, hidden: tuple[str, ...], truth: npt.
     return found
 
 
-def _design(rows: Decoded, hidden: tuple[str, ...]) -> Floats:
+def _design(rows: DecodedRows, hidden: tuple[str, ...]) -> Floats:
     found: list[npt.NDArray[Any]] = []
     for name, values in rows.numbers.items():
         if name not in hidden:
@@ -269,7 +269,7 @@ def _design(rows: Decoded, hidden: tuple[str, ...]) -> Floats:
     return np.stack(found, 1).astype(np.float64)
 
 
-def _boosted(rows: Decoded, test: Decoded, hidden: tuple[str, ...], truth: npt.NDArray[np.bool_]) -> Floats:
+def _boosted(rows: DecodedRows, test: DecodedRows, hidden: tuple[str, ...], truth: npt.NDArray[np.bool_]) -> Floats:
     """Score of each test row by boosted trees of numbers and levels."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 

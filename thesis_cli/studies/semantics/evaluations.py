@@ -14,12 +14,12 @@ from thesis_cli.embeddings.expansion import Expansion, wasserstein
 from thesis_cli.embeddings.kernels import Gaussian, median_distance
 from thesis_cli.privacy.release.files import read_release
 from thesis_cli.privacy.tables.expressions import read_columns
-from thesis_cli.semantics.denotation import Settings, Table
+from thesis_cli.semantics.denotation import JointTable, Settings
 from thesis_cli.semantics.evaluate import evaluate
 from thesis_cli.semantics.parser import parse
 from thesis_cli.semantics.syntax import Call, Expression, Let
 from thesis_cli.studies.semantics.laws import Conditioned, Example
-from thesis_cli.studies.semantics.rates import Target, dense
+from thesis_cli.studies.semantics.rates import TargetEmbedding, dense
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Way:
     repeats: int = 1
 
 
-class Judge:
+class EvaluationJudge:
     """Measures evaluations of one expression against its law, in the RKHS of the Gaussian kernel
     whose bandwidth is the law's median distance.
     """
@@ -69,7 +69,7 @@ class Judge:
     def __init__(self, example: Example | Conditioned) -> None:
         self._example, self._law = example, dense(example.quantile)
         self._kernel = Gaussian(median_distance(self._law))
-        self._target, self._expression = Target(self._law, self._kernel), parse(example.text)
+        self._target, self._expression = TargetEmbedding(self._law, self._kernel), parse(example.text)
 
     def accuracy(self, way: Way, rng: np.random.Generator) -> Accuracy:
         """Errors of an evaluation, those of the last run but for the mean error."""
@@ -130,7 +130,7 @@ def released(path: Path, way: Way, rng: np.random.Generator) -> Accuracy:
     weights = release.weights[present]
     law = Expansion(np.log1p(income[present]) * age[present], weights / weights.sum())
     kernel = Gaussian(median_distance(law))
-    table = Table({"income": income, "age": age}, release.weights)
+    table = JointTable({"income": income, "age": age}, release.weights)
     settings = Settings(way.size, "gaussian", kernel.bandwidth, way.method)
     start = time.perf_counter()
     found = evaluate(parse(RELEASED, table.columns), settings, int(rng.integers(2**31)), table)

@@ -28,7 +28,7 @@ def dense(quantile: Quantile, count: int = LEVELS) -> Expansion:
     return Expansion(quantile((np.arange(count) + 0.5) / count))
 
 
-class Target:
+class TargetEmbedding:
     """Embedding of a law that many expansions are compared with.
 
     Parameters
@@ -153,7 +153,7 @@ def mean_errors(
     weights : name in `WEIGHTS`, or `chosen` for those of `FunctionOfTwo.chosen`.
     repeats : number of independent expansions of each size, 2 or more.
     """
-    target = Target(dense(pair.law), kernel)
+    target = TargetEmbedding(dense(pair.law), kernel)
     found = []
     for size in sizes:
         if weights == "chosen":

@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.structured.learn import Fit, Problem, fit
-from thesis_cli.structured.online import OnlineState, Pace, fit_online
+from thesis_cli.structured.online import OnlineState, TrainingPace, fit_online
 from thesis_cli.structured.predictor import design, standardisation
 from thesis_cli.structured.tasks import Task, feature_names
 from thesis_cli.studies.structured.baselines import BASELINES, bit_chances
@@ -145,7 +145,7 @@ def logistic_difference(data: Dataset, regularisation: float) -> float:
     return float(np.abs(ours - bit_chances(problem)(problem.inputs)).max())
 
 
-def traces(problem: Problem, pace: Pace, seeds: Sequence[int]) -> Iterator[Row]:
+def traces(problem: Problem, pace: TrainingPace, seeds: Sequence[int]) -> Iterator[Row]:
     """Rows of kind `trace`: share of the way from F(0) to the minimum that is left after each pass.
 
     `method` is L-BFGS, with exact gradients, or online with so many samples an observation; `draw`

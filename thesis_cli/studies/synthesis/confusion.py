@@ -123,13 +123,7 @@ def contrasts(
 def row_contrasts(
     predicted: Floats, truth: Bools, columns: Bools, resamples: int, rng: np.random.Generator
 ) -> list[Contrast]:
-    """For each row of the matrix, its mean over some columns against that over the others.
-
-    Parameters
-    ----------
-    predicted, truth, resamples, rng : arguments of `contrasts`.
-    columns : which columns, shape (C,).
-    """
+    """Difference, for each row of the matrix, of its mean over some columns from that over the others."""
     _, matrix = _resampled(predicted, truth, resamples, rng)
     rows = matrix.reshape(len(matrix), len(columns), len(columns))
     return [_contrast(_mean(rows[:, i, columns]), _mean(rows[:, i, ~columns])) for i in range(len(columns))]

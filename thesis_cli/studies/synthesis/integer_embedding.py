@@ -22,7 +22,7 @@ NEIGHBOURS = 7
 
 
 @dataclass(frozen=True)
-class Decoded:
+class DecodingAccuracy:
     """Accuracy with which a property is decoded.
 
     Attributes
@@ -38,7 +38,7 @@ class Decoded:
 
 def decoded(
     points: Floats, of: npt.NDArray[np.generic], decoder: str, permutations: int, rng: np.random.Generator
-) -> Decoded:
+) -> DecodingAccuracy:
     """Decode a property of the points of each random part from those of the others.
 
     Parameters
@@ -58,7 +58,7 @@ def decoded(
         predicted[fold] = decode(points[seen], columns[seen], points[fold])
     right = (predicted > 0.5) == (columns > 0.5)
     scores = right.mean(axis=0) if of.dtype.kind == "b" else _spearman(predicted, columns)
-    return Decoded(float(scores[0]), float(scores[1:].mean()), float(scores[1:].std()))
+    return DecodingAccuracy(float(scores[0]), float(scores[1:].mean()), float(scores[1:].std()))
 
 
 def _linear(points: Floats, columns: Floats, new: Floats) -> Floats:

@@ -41,10 +41,10 @@ class Deductive:
         """See `solver.Solver`. It needs little memory, whatever the limit."""
         if found := refutation(self.name, task, limits, semantics):
             return found
-        return _Search(task, limits, semantics).solve(self.name, order)
+        return _DeductiveSearch(task, limits, semantics).solve(self.name, order)
 
 
-class _Search(LengthByLength):
+class _DeductiveSearch(LengthByLength):
     """One task.
 
     Attributes

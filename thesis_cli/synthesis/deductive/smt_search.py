@@ -31,10 +31,10 @@ class Smt:
         z3 = extra("z3")
         if found := refutation(self.name, task, limits, semantics):
             return found
-        return _Search(z3, task, limits, semantics).solve(self.name, order)
+        return _SmtSearch(z3, task, limits, semantics).solve(self.name, order)
 
 
-class _Search(LengthByLength):
+class _SmtSearch(LengthByLength):
     """One task.
 
     Attributes
@@ -88,7 +88,7 @@ class _Sketch:
     lists : whether each variable is a list.
     """
 
-    def __init__(self, search: _Search, length: int, active: Sequence[int], fresh: frozenset[int]) -> None:
+    def __init__(self, search: _SmtSearch, length: int, active: Sequence[int], fresh: frozenset[int]) -> None:
         self.search, self.task, self.z3 = search, search.task, search.z3
         task, z3 = self.task, self.z3
         self.holes = self.examples = 0

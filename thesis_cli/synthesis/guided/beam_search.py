@@ -142,7 +142,7 @@ class Beam:
             return found
         scores = _scores(order)  # reads weights, so it comes before the clock runs
         run = Run(self.name, task, limits, semantics)
-        return _Search(task, limits, semantics, run, scores).doubling(self.width)
+        return _BeamSearch(task, limits, semantics, run, scores).doubling(self.width)
 
 
 def _scores(order: Order) -> Scores:
@@ -153,7 +153,7 @@ def _scores(order: Order) -> Scores:
     return NetworkScores(network(order.weights))
 
 
-class _Search:
+class _BeamSearch:
     """One task."""
 
     def __init__(self, task: Task, limits: Limits, semantics: Semantics, run: Run, scores: Scores) -> None:
