@@ -23,7 +23,7 @@ from thesis_cli.commands.inputs.images import (
 )
 from thesis_cli.commands.inputs.trained import SUFFIX, save_trained
 from thesis_cli.learning.settings import (
-    HELD_OUT,
+    FOLDS,
     LEVELS,
     Couplings,
     Kind,
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from thesis_cli.learning.shared_model import Weights
 
 
-PATCH, UNITS = 7, 16
-"""Side of the patches, and hidden units, among which is chosen."""
+SIDES, UNITS = (1, 3, 7), 16
+"""Sides of the patches among which is chosen, and hidden units where they are above 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +50,8 @@ class TrainDenoiserRequest(Request):
     """Learn a grid model from pairs of noisy and clean images, to denoise others with.
 
     Its weights are shared by all pixels, or each pixel and each pair of neighbours has its own, for
-    images that show things in one place. What is auto is chosen by a third of the images, which is
-    held out, and then learnt from all. The same command goes on from the last checkpoint if it was
+    images that show things in one place. What is auto is chosen by three-fold cross-validation, and
+    then learnt from all images. The same command goes on from the last checkpoint if it was
     cut short.
     """
 
@@ -72,14 +72,14 @@ class TrainDenoiserRequest(Request):
         "Side of the patch of the noisy image that shared weights read about each pixel; odd.",
         least=1,
         most=15,
-        default_text=f"1 or {PATCH}, as chosen",
+        default_text="1, 3 or 7, as chosen",
     )
     hidden: int | None = option(
         None,
         "Hidden units of a network that reads the patch; 0 for weights of the patch alone.",
         least=0,
         most=1000,
-        default_text=f"0 or {UNITS}, as chosen",
+        default_text=f"{UNITS}, and 0 for patches of 1 or other schedules than adam",
         methods=("perturb-max",),
     )
     method: Method = option(
@@ -92,7 +92,7 @@ class TrainDenoiserRequest(Request):
         "Iterations at most: gradients, steps, passes over the images, or steps of L-BFGS.",
         least=0,
         most=10**8,
-        default_text="300 (30 of other schedules), 10,000, 50, 200 and 500 in the order of the methods",
+        default_text="400 (30 of other schedules), 10,000, 50, 200 and 500 in the order of the methods",
     )
     bias: bool = option(False, "Give each pixel a second weight that does not depend on the noisy image.")
     couplings: Couplings = option(
@@ -159,12 +159,12 @@ class TrainDenoiserRequest(Request):
         given["regularisation"] = _regularisation(self.regularisation) or 1.0
         pixel = Settings(**given, perturbations=self.perturbations or (1 if adam else 5))
         found = [pixel] if self.weights != "shared" and self.patch is None and not self.hidden else []
-        if self.weights == "shared" or (self.weights == "auto" and self.method != "structured-svm"):
-            shared = replace(pixel, weights="shared", bias=False)
-            sides = (1, PATCH) if self.patch is None and not self.hidden else (self.patch or PATCH,)
-            found += [replace(shared, patch=side) for side in sides if not self.hidden]
-            if adam and (self.hidden or (self.hidden is None and sides[-1] > 1)):
-                found.append(replace(shared, patch=sides[-1], hidden=self.hidden or UNITS))
+        if self.weights == "pixel" or (self.weights == "auto" and self.method == "structured-svm"):
+            return found
+        for side in SIDES if self.patch is None else (self.patch,):
+            units = self.hidden if self.hidden is not None else UNITS * (adam and side > 1)
+            if side > 1 or not self.hidden or self.patch:
+                found.append(replace(pixel, weights="shared", bias=False, patch=side, hidden=units))
         return found
 
 
@@ -204,7 +204,7 @@ class TrainDenoiserResult(Result):
         found = []
         if self.candidates:
             tried = ", ".join(f"{_named(one)} {values.shown(one['error'], 2)}" for one in _best(self.candidates))
-            found = [("held out", f"{max(1, self.images // HELD_OUT)} pairs: {tried}")]
+            found = [("held out", f"each pair once: {tried}")]
         kind = _named(self.weights.about["settings"])
         found.append(("method", f"{self.settings['method']}, {self.weights.count:,} weights ({kind})"))
         if last >= 0:
@@ -297,7 +297,8 @@ def run(request: TrainDenoiserRequest, progress: Progress) -> TrainDenoiserResul
     kinds, strengths = request.kinds(), request.regularisation == "auto"
     values = Values.of(request.values, clean.pixels, request.levels)
     checkpoint = request.out.with_suffix(".checkpoint") if request.out is not None else None
-    trainings = 1 if len(kinds) == 1 and not strengths else len(kinds) + 1 + (len(STRENGTHS) - 1) * strengths
+    tried = len(kinds) + (len(STRENGTHS) - 1) * strengths
+    trainings = 1 if tried == 1 else tried * min(FOLDS, len(clean.names)) + 1
     with progress(trainings * kinds[0].total, "iterations") as tick:
         images = noisy.pixels, clean.pixels, values
         learnt = _learnt(request, lambda: Learner(*images, request.seed, tick, checkpoint), checkpoint)

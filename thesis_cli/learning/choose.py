@@ -1,9 +1,10 @@
-"""Settings of a training, chosen by images that are held out of it.
+"""Settings of a training, chosen by cross-validation.
 
-A third of the images is held out. First each kind of weights is learnt with the middle
-regularisation, then the best kind with the others. Each is also tried with weaker couplings: the
-most probable image of weights that were learnt under noise is too smooth without noise. The
-weights with the least error on the images held out are learnt again from all.
+The pairs are divided into three parts, each of which is held out once. First each kind of weights is
+learnt with the middle regularisation, then the best kind with the others. Each is also tried with
+weaker and stronger couplings: the most probable image of weights that were learnt under noise is too
+smooth without noise. The settings with the least error on all images held out are learnt again from
+all.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from thesis_cli.base.arrays import Bools
+from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
 from thesis_cli.learning.decoding import denoised
-from thesis_cli.learning.settings import HELD_OUT, Settings
+from thesis_cli.learning.settings import FOLDS, Settings
 from thesis_cli.learning.train import Trained, train
 from thesis_cli.learning.training_run import OTHER, REMEDY, tried_before
 from thesis_cli.learning.values import Pixels, Values
@@ -30,7 +31,7 @@ STRENGTHS = (30.0, 100.0, 3.0)
 """Regularisations times the number of pairs, so that all pairs together have a prior of one
 precision; the middle one first."""
 
-FACTORS = (1.0, 0.8, 0.6, 0.4)
+FACTORS = (1.2, 1.1, 1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)
 """By which couplings are multiplied."""
 
 
@@ -43,7 +44,7 @@ class Candidate:
     settings : of the training; the regularisation is for the images that were not held out.
     strength : its regularisation times the number of pairs; None if it was given.
     factor : by which couplings were multiplied.
-    error : on the images that were held out.
+    error : on the images that were held out, each once.
     """
 
     settings: Settings
@@ -79,7 +80,7 @@ class Learner:
     Parameters
     ----------
     noisy, clean : images of `values`, shape (count, h, w).
-    seed : seed of the trainings, and of which images are held out.
+    seed : seed of the trainings, and of which images are held out together.
     progress : called with the number of iterations just done.
     checkpoint : file to go on from and to keep; it has the training that is going on, and what those
         before it found.
@@ -126,44 +127,55 @@ class Learner:
         count = len(self._clean)
         if count < 2:
             raise InputError(
-                "there is one pair of images, and none to hold out", "give --weights and --regularisation, or more"
+                "there is one pair of images, and none to hold out",
+                "give more, such as parts of it, or --weights shared with --patch and --regularisation",
             )
-        known = [] if self._checkpoint is None else list(tried_before(self._checkpoint))
         rng = np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=(count,)))
-        kept = rng.permutation(count) >= max(1, count // HELD_OUT)
+        fold = rng.permutation(count) % FOLDS
         tried = STRENGTHS if strengths else (None,)
-        first = [self._candidate(settings, tried[0], kept, known) for settings in kinds]
+        first = [self._candidate(settings, tried[0], fold) for settings in kinds]
         yield from first
         best = min(first, key=lambda one: one.error)
         for strength in tried[1:]:
-            yield self._candidate(best.settings, strength, kept, known)
+            yield self._candidate(best.settings, strength, fold)
 
-    def _candidate(
-        self, settings: Settings, strength: float | None, kept: Bools, known: Sequence[Mapping[str, Any]]
-    ) -> Candidate:
-        """Settings with their error on the images that are not kept, unless that is known."""
-        settings = self._with_strength(settings, strength, kept)
+    def _candidate(self, settings: Settings, strength: float | None, fold: Ints) -> Candidate:
+        """Settings with the factor of couplings that has the least error on the images held out, which
+        are those of each fold in turn."""
+        total = np.zeros(len(FACTORS))
+        for part in np.unique(fold):
+            kept = fold != part
+            settings = self._with_strength(settings, strength, kept)
+            total += self._known_errors(settings, kept)
+        best = int(total.argmin())
+        return Candidate(settings, strength, FACTORS[best], float(total[best]) / len(fold))
+
+    def _known_errors(self, settings: Settings, kept: Bools) -> Floats:
+        """As `_errors`, unless the checkpoint knows them."""
         about = {"settings": asdict(settings), "seed": self._seed, "images_sha256": self._digest}
         place = len(self._tried)
-        if place < len(known):
-            found = known[place]
+        if place < len(self._known):
+            found = self._known[place]
             if any(found.get(name) != value for name, value in about.items()):
                 raise InputError(OTHER, REMEDY, source=self._checkpoint or "")
         else:
-            found = {**about, **self._outcome(settings, kept)}
+            found = {**about, "errors": self._errors(settings, kept)}
         self._tried.append(found)
-        return Candidate(settings, strength, found["factor"], found["error"])
+        return np.array(found["errors"])
 
-    def _outcome(self, settings: Settings, kept: Bools) -> dict[str, float]:
-        """The factor of couplings with the least error on the images that are not kept, and the error."""
+    def _errors(self, settings: Settings, kept: Bools) -> list[float]:
+        """Errors on the images that are not kept, added up, by the factor of couplings."""
         weights = self._trained(settings, kept).weights
         noisy, clean = self._noisy[~kept], self._clean[~kept]
-        errors = {
-            factor: float(self._values.errors(denoised(weights.scaled(factor), self._values, noisy), clean).mean())
+        return [
+            float(self._values.errors(denoised(weights.scaled(factor), self._values, noisy), clean).sum())
             for factor in FACTORS
-        }
-        factor = min(errors, key=lambda one: errors[one])
-        return {"factor": factor, "error": errors[factor]}
+        ]
+
+    @cached_property
+    def _known(self) -> Sequence[Mapping[str, Any]]:
+        """What the checkpoint has of trainings before the one that it was in."""
+        return [] if self._checkpoint is None else list(tried_before(self._checkpoint))
 
     @cached_property
     def _digest(self) -> str:

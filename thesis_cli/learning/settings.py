@@ -16,8 +16,8 @@ Loss = Literal["none", "hamming"]
 LEVELS = 32
 """Levels of grey images by default."""
 
-HELD_OUT = 3
-"""One of so many images is held out to choose settings by."""
+FOLDS = 3
+"""Parts of the pairs, each of which is held out once to choose settings by."""
 
 ITERATIONS: dict[Method, int] = {
     "perturb-max": 30,
@@ -29,7 +29,7 @@ ITERATIONS: dict[Method, int] = {
 """Iterations by default: gradient steps, steps of one image, passes over the images, and most
 iterations of L-BFGS."""
 
-ADAM = 300
+ADAM = 400
 """Iterations of `perturb-max` by default with the schedule `adam`, whose steps take a few images each."""
 
 
