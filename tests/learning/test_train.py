@@ -48,6 +48,7 @@ def test_the_objective_bounds_that_of_the_random_field():
 METHODS = [
     Settings(iterations=6),
     Settings(iterations=6, schedule="decaying", bias=True),
+    Settings(iterations=6, schedule="adam", weights="shared", patch=3, hidden=2),
     Settings("structured-svm", iterations=30),
     Settings("structured-svm", iterations=30, loss="hamming", images_per_step=None),
     Settings("svm-frank-wolfe", iterations=6, regularisation=0.1),
@@ -64,7 +65,8 @@ class Stopped(Exception):
 def test_a_training_that_was_cut_short_ends_in_the_same_weights(tmp_path, settings):
     noisy, clean = pairs(4, 4, 3)
     whole = train(noisy, clean, settings, 3)
-    assert (whole.trace.objective.to_numpy() > -1e-9).all()
+    if settings.schedule != "adam":  # which estimates the objective by other noise in each step
+        assert (whole.trace.objective.to_numpy() > -1e-9).all()
     left = [0]
 
     def stop(done):
