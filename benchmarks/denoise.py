@@ -26,7 +26,7 @@ from thesis_cli.models.images import add_flips
 from thesis_cli.studies.learning.denoising import constant_weights
 from thesis_cli.studies.learning.silhouettes import digits, silhouettes
 
-DRAWS = int(os.environ.get("DRAWS", "3"))
+DRAWS = int(os.environ.get("DRAWS", "2"))
 TEST = 40
 METHODS = ("noisy", "total variation", "Ising", "patch MLP", "ours")
 
@@ -190,7 +190,7 @@ LEARNERS = {"total variation": by_total_variation, "Ising": by_ising, "patch MLP
 
 def main():
     warnings.simplefilter("ignore", ConvergenceWarning)
-    print(f"{'':22}" + "".join(f"{name:>22}" for name in METHODS), flush=True)
+    print(f"{'':22}" + "".join(f"{name:>24}" for name in METHODS), flush=True)
     for name, (kind, train, pairs) in SETS.items():
         if sys.argv[1:] and not any(word in name for word in sys.argv[1:]):
             continue
@@ -198,7 +198,7 @@ def main():
         for draw in range(DRAWS):
             noisy, clean = pairs(np.random.default_rng([2024, draw]))
             values = Values.of(kind, clean)
-            errors["noisy"].append(values.errors(noisy[train:], clean[train:]).mean())
+            errors["noisy"] += values.errors(noisy[train:], clean[train:]).tolist()
             for method, learner in LEARNERS.items():
                 if method == "total variation" and kind == "labels":
                     continue
@@ -207,18 +207,18 @@ def main():
                 began = time.process_time()
                 found = learner(values, noisy[:train], clean[:train])(noisy[train:])
                 seconds[method] += time.process_time() - began
-                errors[method].append(values.errors(found, clean[train:]).mean())
+                errors[method] += values.errors(found, clean[train:]).tolist()
         print(f"{name:22}" + "".join(cell(errors[m], seconds[m], kind) for m in METHODS), flush=True)
 
 
 def cell(errors, seconds, kind):
-    """Mean error over draws, its standard error, and seconds of a draw."""
+    """Mean error, its standard error over the images of all draws, and seconds of a draw."""
     if not errors:
-        return f"{'-':>22}"
-    scale = 1 if kind == "grey" else 100
-    error = np.std(errors, ddof=1) / len(errors) ** 0.5 if len(errors) > 1 else 0.0
-    text = f"{scale * np.mean(errors):.2f}{'' if kind == 'grey' else ' %'} +- {scale * error:.2f}"
-    return f"{text + f' ({seconds / len(errors):.0f} s)':>22}"
+        return f"{'-':>24}"
+    scale, unit = (1, "") if kind == "grey" else (100, " %")
+    error = np.std(errors, ddof=1) / len(errors) ** 0.5
+    text = f"{scale * np.mean(errors):.2f} +- {scale * error:.2f}{unit} ({seconds / DRAWS:.0f} s)"
+    return f"{text:>24}"
 
 
 if __name__ == "__main__":

@@ -89,8 +89,10 @@ def test_errors_are_root_mean_squares_or_shares():
 
 def test_labels_take_no_marginals_and_no_negative_couplings():
     noisy = np.full((1, 2, 3), 2.0)
-    with pytest.raises(InputError, match="for two values and grey"):
+    with pytest.raises(InputError, match="of two values and grey ones alone"):
         denoised(shared(1.0, (0.1, 0.1)), LABELS, noisy, "marginal")
+    with pytest.raises(InputError, match="no pixel has a label"):
+        denoised(shared(1.0, (0.1, 0.1)), LABELS, noisy + 1)
     with pytest.raises(UnsuitableModel, match="labels take none"):
         denoised(dataclasses.replace(shared(1.0, (0.1, 0.1)), couplings=np.array([-1.0, 0.0])), LABELS, noisy)
 

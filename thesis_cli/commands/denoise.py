@@ -174,7 +174,7 @@ class DenoiseResult(Result):
         folder = Path(path)
         files: dict[Path, str | bytes] = {}
         for name, pixels in zip(self.images.names, self.images.pixels, strict=True):
-            file = folder / f"{name}{_suffix(self.images.pixels)}"
+            file = folder / f"{name}{_suffix(pixels.dtype)}"
             files[file] = encoded(pixels, file)
         files |= {folder / TABLE: self.columns.csv(), folder / RECORD: to_json(self.sidecar())}
         write_atomic(files)
@@ -192,6 +192,7 @@ def run(request: DenoiseRequest, progress: Progress) -> DenoiseResult:
     weights = _weights(request.weights)
     with about(_label(request.weights)):
         values = Values.read(weights.about)
+    _check_values(request, values)
     several = values.kind != "two"
     noisy = open_images(request.noisy, request.threshold, several)
     clean = None
@@ -199,9 +200,8 @@ def run(request: DenoiseRequest, progress: Progress) -> DenoiseResult:
         found = open_images(request.clean, request.threshold, several)
         clean = paired(noisy, found, (request.noisy, request.clean)).pixels
     chosen = _chosen(request, noisy)
-    if several and request.model_out is not None:
-        raise InputError(f"--model-out does not go with weights for {values.kind}", "it is for images of two values")
-    _check_files(request, noisy)
+    kind = _type(noisy, values)
+    _check_files(request, noisy, _suffix(kind))
     with about(_label(request.weights)), progress(len(noisy.names) * values.parts, "images") as tick:
         grid = weights.on(*noisy.pixels.shape[1:])
         decoder = Decoder(grid, request.solver)
@@ -215,8 +215,7 @@ def run(request: DenoiseRequest, progress: Progress) -> DenoiseResult:
             solver=decoder,
             progress=tick,
         )
-    if noisy.pixels.dtype.kind == "u" and several:
-        pixels = np.rint(pixels).astype(noisy.pixels.dtype)
+    pixels = (np.rint(pixels) if kind.kind == "u" else pixels).astype(kind)
     columns: dict[str, Any] = {"name": noisy.names, "changed": (pixels != noisy.pixels).sum(axis=(1, 2))}
     if clean is not None:
         columns["noisy_error"] = values.errors(noisy.pixels, clean)
@@ -254,9 +253,34 @@ def _weights(source: WeightsSource) -> Weights:
     return found
 
 
-def _suffix(pixels: Pixels) -> str:
-    """The ending of files that hold the images."""
-    return ".png" if pixels.dtype in (bool, "uint8") else ".npy"
+def _check_values(request: DenoiseRequest, values: Values) -> None:
+    """Refuse options that weights for these values do not heed."""
+    given = {"--model-out": request.model_out, "--threshold": request.threshold} if values.kind != "two" else {}
+    if values.kind == "labels":
+        given |= {
+            "--decision": None if request.decision == "map" else request.decision,
+            "--solver": None if request.solver == "auto" else request.solver,
+        }
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"{name} does not go with weights for {values.kind}", "leave it out")
+
+
+def _type(noisy: Images, values: Values) -> Any:
+    """The type of denoised pixels: that of bytes and the like if it holds all levels or labels."""
+    import numpy as np
+
+    found = noisy.pixels.dtype
+    if values.kind == "two":
+        return np.dtype(bool)
+    levels = np.array(values.values)
+    whole = found.kind == "u" and ((levels >= 0) & (levels <= np.iinfo(found).max) & (levels % 1 == 0)).all()
+    return found if whole else np.dtype(np.float64)
+
+
+def _suffix(kind: Any) -> str:
+    """The ending of files that hold images of a type."""
+    return ".png" if kind in (bool, "uint8") else ".npy"
 
 
 def _label(source: WeightsSource) -> str:
@@ -272,7 +296,7 @@ def _chosen(request: DenoiseRequest, noisy: Images) -> int:
     return noisy.names.index(request.image)
 
 
-def _check_files(request: DenoiseRequest, noisy: Images) -> None:
+def _check_files(request: DenoiseRequest, noisy: Images, suffix: str) -> None:
     """Refuse, before the work, files that cannot be written or that must not be replaced."""
     out, model = request.out, request.model_out
     same = out is not None and written_by(out / RECORD, request)
@@ -288,7 +312,7 @@ def _check_files(request: DenoiseRequest, noisy: Images) -> None:
     if any(Path(text).resolve() == out.resolve() for text in files_named(request)):
         raise InputError(f"--out {out} holds the input", "give another folder")
     if not same:
-        for name in (*(f"{name}{_suffix(noisy.pixels)}" for name in noisy.names), TABLE, RECORD):
+        for name in (*(f"{name}{suffix}" for name in noisy.names), TABLE, RECORD):
             check_overwritten("", out / name, request.overwrite)
 
 

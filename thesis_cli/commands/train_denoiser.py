@@ -139,6 +139,8 @@ class TrainDenoiserRequest(Request):
         _regularisation(self.regularisation)
         if self.rate is not None and self.schedule == "decaying":
             raise InputError("--rate does not go with --schedule decaying", "leave one of them out")
+        if self.threshold is not None and self.values != "two":
+            raise InputError(f"--threshold does not go with --values {self.values}", "it makes two values of many")
         if self.levels != LEVELS and self.values != "grey":
             raise InputError(f"--levels does not go with --values {self.values}", "it is for grey")
         if self.patch is not None and not self.patch % 2:
@@ -158,13 +160,15 @@ class TrainDenoiserRequest(Request):
         adam = self.method == "perturb-max" and self.schedule == "adam"
         given["regularisation"] = _regularisation(self.regularisation) or 1.0
         pixel = Settings(**given, perturbations=self.perturbations or (1 if adam else 5))
-        found = [pixel] if self.weights != "shared" and self.patch is None and not self.hidden else []
         if self.weights == "pixel" or (self.weights == "auto" and self.method == "structured-svm"):
-            return found
+            return [pixel]
+        found = []
         for side in SIDES if self.patch is None else (self.patch,):
             units = self.hidden if self.hidden is not None else UNITS * (adam and side > 1)
             if side > 1 or not self.hidden or self.patch:
                 found.append(replace(pixel, weights="shared", bias=False, patch=side, hidden=units))
+        if self.weights == "auto" and self.patch is None and not self.hidden:
+            found.append(pixel)
         return found
 
 
@@ -199,14 +203,15 @@ class TrainDenoiserResult(Result):
         """Images, choice, weights, objective, work and error."""
         from thesis_cli.learning.values import Values
 
+        pairs = "1 pair" if self.images == 1 else f"{self.images} pairs"
         values, (height, width) = Values.read(self.weights.about), self.shape
         last = len(self.columns["objective"]) - 1
         found = []
         if self.candidates:
-            tried = ", ".join(f"{_named(one)} {values.shown(one['error'], 2)}" for one in _best(self.candidates))
-            found = [("held out", f"each pair once: {tried}")]
+            best = _best(self.candidates)
+            found = [("held out", "; ".join(f"{values.shown(one['error'], 2)} by {_named(one)}" for one in best))]
         kind = _named(self.weights.about["settings"])
-        found.append(("method", f"{self.settings['method']}, {self.weights.count:,} weights ({kind})"))
+        found.append(("method", f"{self.settings['method']}, {self.weights.count:,} {kind}"))
         if last >= 0:
             first, value = self.columns["objective"][0], self.columns["objective"][last]
             text = f"{first:.6g} -> {value:.6g} in {self.columns['iteration'][last]:,} iterations"
@@ -214,7 +219,7 @@ class TrainDenoiserResult(Result):
                 text += f", at most {self.columns['gap'][last]:.3g} above the least"
             found.append(("objective", text))
         return [
-            ("images", f"{self.settings['noisy']}: {self.images} pairs of {height} x {width} pixels"),
+            ("images", f"{self.settings['noisy']}: {pairs} of {height} x {width} pixels"),
             *found,
             ("work", f"{self.map_calls:,} MAP calls"),
             ("error", f"{values.shown(self.error)} in training, {values.shown(self.noisy_error)} before"),
@@ -272,9 +277,9 @@ def _regularisation(text: str) -> float | None:
 def _named(settings: Mapping[str, Any]) -> str:
     """Weights in words."""
     if settings["weights"] == "pixel":
-        return "of pixels"
-    network = f", {settings['hidden']} hidden units" if settings["hidden"] else ""
-    return f"shared, patch {settings['patch']}{network}"
+        return "weights of pixels"
+    network = f" and {settings['hidden']} hidden units" if settings["hidden"] else ""
+    return f"shared weights of patch {settings['patch']}{network}"
 
 
 def _best(candidates: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

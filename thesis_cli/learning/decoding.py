@@ -216,8 +216,8 @@ def denoised(
 
     Raises
     ------
-    InputError : the images have another size than the weights, or are labels and to be decided by
-        perturbed maximisers.
+    InputError : the images have another size than the weights, or are labels that these do not know
+        or that perturbed maximisers should decide.
     UnsuitableModel, ModelTooLarge : the solver does not take the weights.
     """
     grid = weights.on(*noisy.shape[1:])
@@ -228,7 +228,7 @@ def denoised(
         return marginal_images(grid, noisy, samples, seed, **options)
     if values.kind == "labels":
         if decision != "map":
-            raise InputError("--decision marginal is for two values and grey images", "leave it out")
+            raise InputError("perturbed maximisers decide images of two values and grey ones alone", "take map")
         return _labelled(grid, values, noisy, progress)
     found = np.empty(noisy.shape)
     for k in range(len(noisy)):  # each image is many binary ones
@@ -246,6 +246,8 @@ def _labelled(grid: GridWeights, values: Values, noisy: Pixels, progress: Tick |
     are those of one."""
     if not grid.attractive:
         raise UnsuitableModel("a coupling is below 0, and labels take none", "train with --couplings attractive")
+    if not np.isin(noisy, values.values).any():
+        raise InputError("no pixel has a label that the weights know", "give images of the same labels")
     height, width = grid.shape
     costs = 2 * np.concatenate([grid.right.ravel(), grid.down.ravel()])
     expansion = Expansion(neighbours(height, width), costs, height * width)

@@ -103,17 +103,10 @@ def encoded(pixels: Grey, path: Path) -> bytes:
     elif suffix in (".pbm", ".pgm"):
         if pixels.dtype != np.bool_ and suffix == ".pbm":
             raise InputError(f"{path} is for two values", "give a .png, .pgm or .npy file")
-        kind, rest = (b"P4", b"") if suffix == ".pbm" else (b"P5", b"255\n")
+        grey = pixels if pixels.dtype != np.bool_ else np.uint8(255) * pixels
+        kind, rest, body = (b"P4", b"", np.packbits(~pixels, axis=1)) if suffix == ".pbm" else (b"P5", b"255\n", grey)
         data.write(b"%s\n%d %d\n%s" % (kind, pixels.shape[1], pixels.shape[0], rest))
-        data.write(
-            (
-                np.packbits(~pixels, axis=1)
-                if suffix == ".pbm"
-                else np.uint8(255) * pixels
-                if pixels.dtype == np.bool_
-                else pixels
-            ).tobytes()
-        )
+        data.write(body.tobytes())
     else:
         raise InputError(f"{path} does not end in {', '.join(SUFFIXES)}", "give a name that does")
     return data.getvalue()
@@ -157,7 +150,7 @@ def _grey(file: Path, most: int) -> Grey:
             problem = f"has the shape {found.shape}"
             raise InputError(problem, "give (height, width) or (count, height, width)", source=file)
         if not np.isfinite(found).all():
-            raise InputError("has values that are no finite numbers", "give 0 and 1", source=file)
+            raise InputError("has values that are no finite numbers", "give finite ones", source=file)
         found = found.reshape(-1, *found.shape[-2:])
     else:
         found = _picture(data, file, most)[None]
