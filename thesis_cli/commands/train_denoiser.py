@@ -208,8 +208,8 @@ class TrainDenoiserResult(Result):
         last = len(self.columns["objective"]) - 1
         found = []
         if self.candidates:
-            best = _best(self.candidates)
-            found = [("held out", "; ".join(f"{values.shown(one['error'], 2)} by {_named(one)}" for one in best))]
+            text = f"{values.shown(self.candidates[0]['error'], 2)}, the least of {len(self.candidates)} settings"
+            found = [("held out", text)]
         kind = _named(self.weights.about["settings"])
         found.append(("method", f"{self.settings['method']}, {self.weights.count:,} {kind}"))
         if last >= 0:
@@ -280,14 +280,6 @@ def _named(settings: Mapping[str, Any]) -> str:
         return "weights of pixels"
     network = f" and {settings['hidden']} hidden units" if settings["hidden"] else ""
     return f"shared weights of patch {settings['patch']}{network}"
-
-
-def _best(candidates: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The best candidate of each kind of weights."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for one in candidates:
-        found.setdefault(_named(one), one)
-    return list(found.values())
 
 
 def run(request: TrainDenoiserRequest, progress: Progress) -> TrainDenoiserResult:
