@@ -148,8 +148,8 @@ class TrainDenoiserRequest(Request):
         if self.weights == "pixel" and (self.patch, self.hidden) != (None, None):
             name = "--patch" if self.patch else "--hidden"
             raise InputError(f"{name} does not go with --weights pixel", "it is for shared weights")
-        if self.weights == "shared" and self.bias:
-            raise InputError("--bias does not go with --weights shared", "these have a bias")
+        if self.weights != "pixel" and self.bias:
+            raise InputError(f"--bias does not go with --weights {self.weights}", "it is for pixel")
         if self.hidden and self.schedule != "adam":
             raise InputError(f"--hidden does not go with --schedule {self.schedule}", "it is for adam")
 
