@@ -501,7 +501,7 @@ def train_denoiser(
     clean: Any,
     *,
     weights: Literal['auto', 'pixel', 'shared'] = ...,
-    regularisation: str = ...,
+    regularisation: float | None = ...,
     values: Literal['two', 'grey', 'labels'] = ...,
     levels: int = ...,
     patch: int | None = ...,

@@ -84,7 +84,7 @@ def test_stacks_belong_together_by_place(folders, tmp_path, monkeypatch):
         ("train-denoiser noisy clean --schedule decaying --rate 1", "--rate does not go with --schedule decaying"),
         ("train-denoiser noisy clean --rate 1e200 --method structured-svm", "give a smaller --rate"),
         ("train-denoiser noisy clean --out bad.safetensors", "bad.checkpoint: it is not a whole checkpoint"),
-        ("train-denoiser noisy clean --regularisation no", "--regularisation is no; it must be auto, or a number"),
+        ("train-denoiser noisy clean --regularisation 0", "--regularisation"),
         ("train-denoiser noisy clean --patch 4", "--patch is 4; it must be odd"),
         ("train-denoiser noisy clean --weights pixel --patch 3", "--patch does not go with --weights pixel"),
         ("train-denoiser noisy clean --weights shared --bias", "--bias does not go with --weights shared"),
@@ -188,5 +188,5 @@ def test_a_choice_names_what_was_tried(folders):
     assert errors == sorted(errors)
     assert found.settings["regularisation"] == found.weights.about["settings"]["regularisation"]
     assert "held out" in dict(found.lines())
-    alone = tc.train_denoiser(noisy[:1], clean[:1], iterations=2, weights="pixel", regularisation="0.5")
+    alone = tc.train_denoiser(noisy[:1], clean[:1], iterations=2, weights="pixel", regularisation=0.5)
     assert (alone.candidates, alone.settings["regularisation"]) == ([], 0.5)

@@ -255,7 +255,9 @@ def _weights(source: WeightsSource) -> Weights:
 
 def _check_values(request: DenoiseRequest, values: Values) -> None:
     """Refuse options that weights for these values do not heed."""
-    given = {"--model-out": request.model_out, "--threshold": request.threshold} if values.kind != "two" else {}
+    given: dict[str, object] = {}
+    if values.kind != "two":
+        given = {"--model-out": request.model_out, "--threshold": request.threshold}
     if values.kind == "labels":
         given |= {
             "--decision": None if request.decision == "map" else request.decision,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -62,8 +61,8 @@ class TrainDenoiserRequest(Request):
     weights: Literal["auto", WeightsKind] = option(
         "auto", "Weights: shared by all pixels, or of each pixel and pair of neighbours; or what does better."
     )
-    regularisation: str = option(
-        "auto", "Weight of the squared norm of the weights; auto chooses it.", metavar="auto|NUMBER"
+    regularisation: float | None = option(
+        None, "Weight of the squared norm of the weights.", above=0, default_text="chosen by cross-validation"
     )
     values: Kind = option("two", "Values of the images: two, grey levels, or labels in no order.")
     levels: int = option(LEVELS, "Levels of grey images, if more values occur.", least=2, most=256)
@@ -136,7 +135,6 @@ class TrainDenoiserRequest(Request):
 
     def check(self) -> None:
         """Refuse a rate that the schedule determines, and options of other weights."""
-        _regularisation(self.regularisation)
         if self.rate is not None and self.schedule == "decaying":
             raise InputError("--rate does not go with --schedule decaying", "leave one of them out")
         if self.threshold is not None and self.values != "two":
@@ -158,7 +156,7 @@ class TrainDenoiserRequest(Request):
         names = ("method", "iterations", "bias", "couplings", "schedule", "rate", "loss", "images_per_step")
         given: dict[str, Any] = {name: getattr(self, name) for name in names}
         adam = self.method == "perturb-max" and self.schedule == "adam"
-        given["regularisation"] = _regularisation(self.regularisation) or 1.0
+        given["regularisation"] = 1.0 if self.regularisation is None else self.regularisation
         pixel = Settings(**given, perturbations=self.perturbations or (1 if adam else 5))
         if self.weights == "pixel" or (self.weights == "auto" and self.method == "structured-svm"):
             return [pixel]
@@ -261,19 +259,6 @@ class TrainDenoiserResult(Result):
         return save_trained(self, path, self.weights.to_bytes())
 
 
-def _regularisation(text: str) -> float | None:
-    """A regularisation; None for `auto`."""
-    if text == "auto":
-        return None
-    try:
-        found = float(text)
-    except ValueError:
-        found = 0.0
-    if not 0 < found < math.inf:
-        raise InputError(f"--regularisation is {text[:60]}", "it must be auto, or a number above 0")
-    return found
-
-
 def _named(settings: Mapping[str, Any]) -> str:
     """Weights in words."""
     if settings["weights"] == "pixel":
@@ -291,7 +276,7 @@ def run(request: TrainDenoiserRequest, progress: Progress) -> TrainDenoiserResul
     several = request.values != "two"
     noisy = open_images(request.noisy, request.threshold, several)
     clean = paired(noisy, open_images(request.clean, request.threshold, several), (request.noisy, request.clean))
-    kinds, strengths = request.kinds(), request.regularisation == "auto"
+    kinds, strengths = request.kinds(), request.regularisation is None
     values = Values.of(request.values, clean.pixels, request.levels)
     checkpoint = request.out.with_suffix(".checkpoint") if request.out is not None else None
     tried = len(kinds) + (len(STRENGTHS) - 1) * strengths
@@ -331,7 +316,7 @@ def _learnt(request: TrainDenoiserRequest, learner: Callable[[], Learner], check
     """Train, from the checkpoint if it is of this training; --overwrite replaces another one."""
 
     def go() -> Learnt:
-        return learner().learn(request.kinds(), request.regularisation == "auto")
+        return learner().learn(request.kinds(), request.regularisation is None)
 
     try:
         return go()

@@ -32,7 +32,7 @@ def draw_training(trace: Columns, weights: Weights) -> Figure:
     else:
         figure, (left, right) = panels(1, 2)
         across, down = weights.couplings
-        title = f"weight of the patch; couplings {across:.2g} (right), {down:.2g} (down)"
+        title = f"patch; couplings {across:.2g} right, {down:.2g} down"
         _picture(figure, right, weights.slope, title)
     _trace(left, trace)
     return figure
