@@ -165,11 +165,6 @@ class WeightLayout:
         """Number of weights."""
         return self.unary + 2 * self.pixels - self.height - self.width
 
-    @property
-    def linear(self) -> bool:
-        """Whether scores are linear in the weights."""
-        return True
-
     def start(self, rng: np.random.Generator) -> Floats:
         """Weights to start from: 0."""
         return np.zeros(self.size)

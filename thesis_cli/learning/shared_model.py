@@ -198,11 +198,6 @@ class SharedLayout:
         """Number of weights."""
         return self.unary + 2
 
-    @property
-    def linear(self) -> bool:
-        """Whether scores are linear in the weights."""
-        return not self.units
-
     def start(self, rng: np.random.Generator) -> Floats:
         """Weights to start from: 0, but for the patches of hidden units, which are random."""
         found, patch = np.zeros(self.size), self.side**2

@@ -136,7 +136,7 @@ def tried_before(checkpoint: Path) -> Sequence[Mapping[str, Any]]:
     """
     if not checkpoint.exists():
         return []
-    found: Sequence[Mapping[str, Any]] = json.loads(_arrays(checkpoint)["made_from"].tobytes())["tried"]
+    found: Sequence[Mapping[str, Any]] = json.loads(_arrays(checkpoint)["made_from"].tobytes()).get("tried", [])
     return found
 
 
