@@ -174,6 +174,7 @@ bench: install
 	$(BIN)/python benchmarks/search.py --lengths 5 6 --tasks 30
 	$(BIN)/python benchmarks/a_star.py
 	$(BIN)/python benchmarks/arrays.py
+	$(BIN)/python benchmarks/denoise.py
 
 # Other generators of private tables, in an environment of their own: over 1 GB, and minutes to hours.
 peers: install

@@ -25,6 +25,8 @@ from tests.tiers import is_long
 from thesis_cli.base.errors import InputError
 from thesis_cli.cli.app import main
 from thesis_cli.learning.grid_model import GridWeights
+from thesis_cli.learning.shared_model import SharedLayout, load_weights
+from thesis_cli.learning.values import Values
 from thesis_cli.models.evidence import condition
 from thesis_cli.models.factor_matrix import load_factor_matrix
 from thesis_cli.models.files import load_model
@@ -132,6 +134,7 @@ FILES = {
     "t.jsonl": lines(DATA / "tasks" / "all.jsonl", 2),
     "w.safetensors": weights(),
     "grid.safetensors": GridWeights(np.ones((3, 2)), np.ones((3, 1)), np.ones((2, 2))).to_bytes(),
+    "shared.safetensors": SharedLayout(3, 2, 3, 1).model(np.ones(23), {"values": Values().write()}).to_bytes(),
 }
 
 READERS = {
@@ -158,7 +161,8 @@ READERS = {
     "t.json": load_tasks,
     "t.jsonl": load_tasks,
     "w.safetensors": network_guide,
-    "grid.safetensors": GridWeights.load,
+    "grid.safetensors": load_weights,
+    "shared.safetensors": lambda path: Values.read(load_weights(path).about),
 }
 
 FEW = ["--samples", "5", "--seed", "1"]

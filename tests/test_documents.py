@@ -113,6 +113,7 @@ ONLY_PARSED = {
     "thesis-cli compile": "a minute",
     "dp-audit": "minutes",
     "tasks.jsonl --solver dfs": "a thousand tasks",
+    "train-denoiser data/images/train/noisy": "nineteen trainings",
     "train-guide": "PyTorch",
     "my-guide": "PyTorch",
     "mine.corpus": "PyTorch",

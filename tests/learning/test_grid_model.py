@@ -7,6 +7,7 @@ from tests.learning.models import all_images, pairs, scores
 from thesis_cli.base.errors import InputError, UnsuitableModel
 from thesis_cli.learning.decoding import Decoder, foreground_shares, map_images, marginal_images
 from thesis_cli.learning.grid_model import GridWeights, WeightLayout, signs
+from thesis_cli.learning.shared_model import load_weights
 
 
 def random_weights(height=3, width=4, seed=0, low=0.0):
@@ -26,7 +27,7 @@ def test_scores_features_and_graph_agree():
     vector = layout.gradient(weights.field, weights.bias, weights.right, weights.down)
     features = [layout.features(signs(noisy), image[None]) for image in images[:50]]
     assert np.array(features) @ vector == pytest.approx(expected[:50])
-    again = layout.weights(vector)
+    again = layout.model(vector)
     assert all(np.array_equal(getattr(again, n), getattr(weights, n)) for n in ("field", "bias", "right", "down"))
 
 
@@ -77,7 +78,7 @@ def test_marginal_images_are_those_of_most_perturbed_maximisers():
 def test_a_file_keeps_the_weights(tmp_path):
     weights, path = random_weights(), tmp_path / "w.safetensors"
     weights.save(path)
-    found = GridWeights.load(path)
+    found = load_weights(path)
     assert all(np.array_equal(getattr(found, n), getattr(weights, n)) for n in ("field", "bias", "right", "down"))
     assert found.about == {"seed": 0}
     assert found.to_bytes() == path.read_bytes()
@@ -92,8 +93,8 @@ def test_bad_weights_are_refused(tmp_path):
     for data, problem in [(b"", "no weights"), (b"\x08" + 7 * b"\0" + b"{}      ", "no weights")]:
         path.write_bytes(data)
         with pytest.raises(InputError, match=problem):
-            GridWeights.load(path)
+            load_weights(path)
     with pytest.raises(InputError, match="cannot be read"):
-        GridWeights.load(tmp_path / "none.safetensors")
+        load_weights(tmp_path / "none.safetensors")
     with pytest.raises(InputError, match="the images are 2 x 5 and the weights 3 x 4"):
         map_images(random_weights(), np.zeros((1, 2, 5), bool))

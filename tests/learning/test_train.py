@@ -8,7 +8,7 @@ import pytest
 from tests.learning.models import all_images, pairs, scores
 from thesis_cli.base.errors import InputError
 from thesis_cli.learning.decoding import Decoder
-from thesis_cli.learning.perturb_max import PerturbMaxObjective, average, descend
+from thesis_cli.learning.perturb_max import ADAM_RATE, PerturbMaxObjective, adam, average, descend
 from thesis_cli.learning.problem import Problem
 from thesis_cli.learning.settings import Settings
 from thesis_cli.learning.structured_svm import objective
@@ -48,6 +48,7 @@ def test_the_objective_bounds_that_of_the_random_field():
 METHODS = [
     Settings(iterations=6),
     Settings(iterations=6, schedule="decaying", bias=True),
+    Settings(iterations=6, schedule="adam", weights="shared", patch=3, hidden=2),
     Settings("structured-svm", iterations=30),
     Settings("structured-svm", iterations=30, loss="hamming", images_per_step=None),
     Settings("svm-frank-wolfe", iterations=6, regularisation=0.1),
@@ -64,7 +65,8 @@ class Stopped(Exception):
 def test_a_training_that_was_cut_short_ends_in_the_same_weights(tmp_path, settings):
     noisy, clean = pairs(4, 4, 3)
     whole = train(noisy, clean, settings, 3)
-    assert (whole.trace.objective.to_numpy() > -1e-9).all()
+    if settings.schedule != "adam":  # which estimates the objective by other noise in each step
+        assert (whole.trace.objective.to_numpy() > -1e-9).all()
     left = [0]
 
     def stop(done):
@@ -163,3 +165,18 @@ def test_a_step_is_halved_until_the_objective_falls():
         vector = problem.moved(vector, gradient, step)
         assert (state["step"], state["vector"].tolist()) == (step, vector.tolist())
     assert step < 1
+
+
+def test_adam_ends_in_the_mean_of_the_second_half_of_its_steps():
+    """The first has the length of the rate in each weight; the last are short."""
+    settings = Settings(iterations=6, schedule="adam", weights="shared", patch=3, hidden=2, couplings="any")
+    course, problem = Kept({}), Problem(*pairs(), settings)
+    mean = adam(problem, 3, course)
+    found = [state["vector"] for state in course.states]
+    assert mean == pytest.approx(np.mean(found[3:], axis=0))
+    start = problem.layout.start(np.random.default_rng(np.random.SeedSequence(3, spawn_key=(6,))))
+    first = np.abs(found[0] - start)
+    assert first[first > 1e-6] == pytest.approx(ADAM_RATE, rel=1e-4)
+    assert (first > 1e-6).sum() > problem.layout.size / 2
+    last = np.abs(found[5] - found[4])
+    assert 0 < last.max() < 3 * ADAM_RATE / 6

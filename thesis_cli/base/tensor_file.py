@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,38 +44,51 @@ class Form(NamedTuple):
         return bytes(save(found, {self.key: json.dumps({"format": self.format, **about}, sort_keys=True)}))
 
     def read(self, path: str | Path) -> tuple[dict[str, Floats], dict[str, Any]]:
-        """Arrays of a file, and what it says about them.
+        """Arrays of a file, and what it says about them; raises as `read_any`."""
+        return read_any(path, (self,))[1:]
 
-        Raises
-        ------
-        InputError : no such file, a damaged one, or one of another format; the message names it.
-        """
-        try:
-            with open(path, "rb") as file:
-                data = file.read(MAX_BYTES + 1)
-        except OSError as error:
-            raise InputError(f"it cannot be read ({error.strerror})", self.remedy, source=path) from None
-        if len(data) > MAX_BYTES:
-            raise InputError(f"it is larger than {MAX_BYTES >> 20} MiB", self.remedy, source=path)
-        try:
-            return self._parsed(data)
-        except InputError as error:
-            raise error.at(path) from None
 
-    def _parsed(self, data: bytes) -> tuple[dict[str, Floats], dict[str, Any]]:
-        from safetensors import SafetensorError
-        from safetensors.numpy import load
+def read_any(path: str | Path, forms: Sequence[Form]) -> tuple[Form, dict[str, Floats], dict[str, Any]]:
+    """The form of a file, its arrays, and what it says about them.
 
-        try:
-            arrays = load(data)
-            header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-            about = json.loads(header["__metadata__"][self.key])
-            known = about.pop("format")
-        except (SafetensorError, ValueError, LookupError, TypeError, AttributeError):
-            raise InputError(f"it holds no {self.what}", self.remedy) from None
-        if known != self.format:
-            raise InputError(f"its format is {str(known)[:40]!r}", f"it must be {self.format!r}: {self.remedy}")
-        for name in self.arrays:
-            if name not in arrays or arrays[name].dtype != np.float64:
-                raise InputError(f"its array {name} is missing, or not of float64", self.remedy)
-        return {name: arrays[name] for name in self.arrays}, about
+    Parameters
+    ----------
+    forms : forms that it may have, under one key; messages name the first.
+
+    Raises
+    ------
+    InputError : no such file, a damaged one, or one of another format; the message names it.
+    """
+    remedy = forms[0].remedy
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"it cannot be read ({error.strerror})", remedy, source=path) from None
+    if len(data) > MAX_BYTES:
+        raise InputError(f"it is larger than {MAX_BYTES >> 20} MiB", remedy, source=path)
+    try:
+        return _parsed(data, forms)
+    except InputError as error:
+        raise error.at(path) from None
+
+
+def _parsed(data: bytes, forms: Sequence[Form]) -> tuple[Form, dict[str, Floats], dict[str, Any]]:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    first = forms[0]
+    try:
+        arrays = load(data)
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        about = json.loads(header["__metadata__"][first.key])
+        known = about.pop("format")
+    except (SafetensorError, ValueError, LookupError, TypeError, AttributeError):
+        raise InputError(f"it holds no {first.what}", first.remedy) from None
+    form = next((form for form in forms if form.format == known), None)
+    if form is None:
+        raise InputError(f"its format is {str(known)[:40]!r}", f"it must be {first.format!r}: {first.remedy}")
+    for name in form.arrays:
+        if name not in arrays or arrays[name].dtype != np.float64:
+            raise InputError(f"its array {name} is missing, or not of float64", form.remedy)
+    return form, {name: arrays[name] for name in form.arrays}, about

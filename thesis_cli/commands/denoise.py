@@ -1,4 +1,4 @@
-"""`thesis-cli denoise`: denoise binary images by a grid model that train-denoiser has learnt."""
+"""`thesis-cli denoise`: denoise images by a grid model that train-denoiser has learnt."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from thesis_cli.commands.inputs.images import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from thesis_cli.base.arrays import Bools
     from thesis_cli.commands.train_denoiser import TrainDenoiserResult
-    from thesis_cli.learning.grid_model import GridWeights
+    from thesis_cli.learning.shared_model import Weights
+    from thesis_cli.learning.values import Pixels, Values
     from thesis_cli.models.images import Images
 
-    WeightsSource: TypeAlias = str | Path | GridWeights | TrainDenoiserResult
+    WeightsSource: TypeAlias = str | Path | Weights | TrainDenoiserResult
     """The path of weights, weights, or what `train_denoiser` returns."""
 else:
     WeightsSource = str
@@ -45,11 +45,11 @@ RECORD, TABLE = "denoise.json", "denoise.csv"
 
 @dataclass(frozen=True, kw_only=True)
 class DenoiseRequest(Request):
-    """Denoise binary images by a grid model that train-denoiser has learnt."""
+    """Denoise images by a grid model that train-denoiser has learnt."""
 
     usual = ("weights", "clean", "decision", "threshold", "out")
 
-    noisy: ImagesSource = images_argument("Noisy images, of the size of those the weights were learnt from")
+    noisy: ImagesSource = images_argument("Noisy images, of values as those the weights were learnt from")
     weights: WeightsSource = option(
         None, "Weights that train-denoiser has written.", metavar="FILE", names="file", objects=True
     )
@@ -62,7 +62,7 @@ class DenoiseRequest(Request):
         default_text="none",
     )
     decision: Literal["map", "marginal"] = option(
-        "map", "The most probable image, or each pixel's more probable state under perturbed maxima."
+        "map", "The most probable image, or each pixel's more probable state, or mean, under perturbed maxima."
     )
     samples: int = option(100, "Perturbations of an image, for --decision marginal.", least=1, most=10**7)
     solver: SolverName = solver_option()
@@ -99,19 +99,22 @@ class DenoiseRequest(Request):
 @dataclass(frozen=True, kw_only=True, repr=False)
 class DenoiseResult(Result):
     """The images. Its table has a row for each: name, pixels that were changed and, if clean images
-    were given, the shares of wrong pixels before (`noisy_error`) and after (`error`).
+    were given, the errors before (`noisy_error`) and after (`error`): shares of wrong pixels, or root
+    mean squares of grey images.
 
     Attributes
     ----------
     images : denoised, with their names.
     noisy : before.
     clean : as given; None if they were not.
+    values : of the images.
     solver : of the MAP problems.
     """
 
     images: Images
-    noisy: Bools
-    clean: Bools | None
+    noisy: Pixels
+    clean: Pixels | None
+    values: Values
     solver: str
 
     @presentation
@@ -124,24 +127,26 @@ class DenoiseResult(Result):
             ("changed", f"{facts['changed']:.3%} of pixels  ({self.solver})"),
         ]
         if self.clean is not None:
-            error = f"{facts['error']:.3%} of pixels, {facts['noisy_error']:.3%} before"
-            if len(self.noisy) > 1:
-                error = error.replace(",", f" (standard error {facts['standard_error']:.3%} over images),", 1)
-            lines.append(("error", error))
+            error, before = self.values.shown(facts["error"]), self.values.shown(facts["noisy_error"])
+            spread = facts["standard_error"]
+            if spread is not None:
+                shown = f"{spread:.2g}" if self.values.kind == "grey" else f"{spread:.3%}"
+                error += f" (standard error {shown} over images)"
+            lines.append(("error", f"{error}, {before.removesuffix(' of pixels')} before"))
         return lines
 
     @presentation
     def facts(self) -> Mapping[str, Any]:
-        """Shares of pixels that were changed and that are wrong."""
+        """Share of pixels that were changed, and errors."""
         changed = float((self.images.pixels != self.noisy).mean())
         found = {"images": len(self.noisy), "changed": changed, "solver": self.solver}
         if self.clean is None:
             return found
-        errors = (self.images.pixels != self.clean).mean(axis=(1, 2))
+        errors = self.values.errors(self.images.pixels, self.clean)
         many = len(errors) > 1
         return {
             **found,
-            "noisy_error": float((self.noisy != self.clean).mean()),
+            "noisy_error": float(self.values.errors(self.noisy, self.clean).mean()),
             "error": float(errors.mean()),
             "standard_error": float(errors.std(ddof=1) / len(errors) ** 0.5) if many else None,
         }
@@ -156,7 +161,8 @@ class DenoiseResult(Result):
 
     @presentation
     def save(self, path: str | Path) -> list[Path]:
-        """Write the images as PNG into a folder, with the table and the record: all or none.
+        """Write the images into a folder, PNG of two values or of bytes and NPY of others, with the table
+        and the record: all or none.
 
         Raises
         ------
@@ -168,7 +174,7 @@ class DenoiseResult(Result):
         folder = Path(path)
         files: dict[Path, str | bytes] = {}
         for name, pixels in zip(self.images.names, self.images.pixels, strict=True):
-            file = folder / f"{name}.png"
+            file = folder / f"{name}{_suffix(pixels.dtype)}"
             files[file] = encoded(pixels, file)
         files |= {folder / TABLE: self.columns.csv(), folder / RECORD: to_json(self.sidecar())}
         write_atomic(files)
@@ -177,28 +183,43 @@ class DenoiseResult(Result):
 
 def run(request: DenoiseRequest, progress: Progress) -> DenoiseResult:
     """Read weights and images, check where results go, denoise, and write."""
-    from thesis_cli.learning.decoding import Decoder, map_images, marginal_images
+    import numpy as np
+
+    from thesis_cli.learning.decoding import Decoder, denoised
+    from thesis_cli.learning.values import Values
     from thesis_cli.models.images import Images
 
     weights = _weights(request.weights)
-    noisy = open_images(request.noisy, request.threshold)
+    with about(_label(request.weights)):
+        values = Values.read(weights.about)
+    _check_values(request, values)
+    several = values.kind != "two"
+    noisy = open_images(request.noisy, request.threshold, several)
     clean = None
     if request.clean is not None:
-        found = open_images(request.clean, request.threshold)
+        found = open_images(request.clean, request.threshold, several)
         clean = paired(noisy, found, (request.noisy, request.clean)).pixels
     chosen = _chosen(request, noisy)
-    _check_files(request, noisy)
-    with about(_label(request.weights)), progress(len(noisy.names), "images") as tick:
-        decoder = Decoder(weights, request.solver)
-        if request.decision == "map":
-            pixels = map_images(weights, noisy.pixels, solver=decoder, progress=tick)
-        else:
-            samples, seed = request.samples, request.seed
-            pixels = marginal_images(weights, noisy.pixels, samples, seed, solver=decoder, progress=tick)
+    kind = _type(noisy, values)
+    _check_files(request, noisy, _suffix(kind))
+    with about(_label(request.weights)), progress(len(noisy.names) * values.parts, "images") as tick:
+        grid = weights.on(*noisy.pixels.shape[1:])
+        decoder = Decoder(grid, request.solver)
+        pixels = denoised(
+            weights,
+            values,
+            noisy.pixels,
+            request.decision,
+            request.samples,
+            request.seed,
+            solver=decoder,
+            progress=tick,
+        )
+    pixels = (np.rint(pixels) if kind.kind == "u" else pixels).astype(kind)
     columns: dict[str, Any] = {"name": noisy.names, "changed": (pixels != noisy.pixels).sum(axis=(1, 2))}
     if clean is not None:
-        columns["noisy_error"] = (noisy.pixels != clean).mean(axis=(1, 2))
-        columns["error"] = (pixels != clean).mean(axis=(1, 2))
+        columns["noisy_error"] = values.errors(noisy.pixels, clean)
+        columns["error"] = values.errors(pixels, clean)
     result = DenoiseResult(
         columns=Columns(columns),
         request=request,
@@ -206,7 +227,8 @@ def run(request: DenoiseRequest, progress: Progress) -> DenoiseResult:
         images=Images(noisy.names, pixels),
         noisy=noisy.pixels,
         clean=clean,
-        solver=f"{decoder.name}, {decoder.guarantee}",
+        values=values,
+        solver="alpha-expansion, approximate" if values.kind == "labels" else f"{decoder.name}, {decoder.guarantee}",
     )
     if request.out is not None:
         result.save(request.out)
@@ -214,20 +236,53 @@ def run(request: DenoiseRequest, progress: Progress) -> DenoiseResult:
         from thesis_cli.base.files import write_atomic
         from thesis_cli.models.uai import write
 
-        write_atomic({request.model_out: write(weights.graph(noisy.pixels[chosen]))})
+        write_atomic({request.model_out: write(grid.graph(noisy.pixels[chosen]))})
     return result
 
 
-def _weights(source: WeightsSource) -> GridWeights:
+def _weights(source: WeightsSource) -> Weights:
     """The weights of a source."""
     from thesis_cli.learning.grid_model import GridWeights
+    from thesis_cli.learning.shared_model import SharedWeights, load_weights
 
     if isinstance(source, str | Path):
-        return GridWeights.load(source)
+        return load_weights(source)
     found = getattr(source, "weights", source)
-    if not isinstance(found, GridWeights):
-        raise InputError(f"the weights are of type {type(source).__name__}", "give a file, or GridWeights")
+    if not isinstance(found, GridWeights | SharedWeights):
+        raise InputError(f"the weights are of type {type(source).__name__}", "give a file, or what was learnt")
     return found
+
+
+def _check_values(request: DenoiseRequest, values: Values) -> None:
+    """Refuse options that weights for these values do not heed."""
+    given: dict[str, object] = {}
+    if values.kind != "two":
+        given = {"--model-out": request.model_out, "--threshold": request.threshold}
+    if values.kind == "labels":
+        given |= {
+            "--decision": None if request.decision == "map" else request.decision,
+            "--solver": None if request.solver == "auto" else request.solver,
+        }
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"{name} does not go with weights for {values.kind}", "leave it out")
+
+
+def _type(noisy: Images, values: Values) -> Any:
+    """The type of denoised pixels: that of bytes and the like if it holds all levels or labels."""
+    import numpy as np
+
+    found = noisy.pixels.dtype
+    if values.kind == "two":
+        return np.dtype(bool)
+    levels = np.array(values.values)
+    whole = found.kind == "u" and ((levels >= 0) & (levels <= np.iinfo(found).max) & (levels % 1 == 0)).all()
+    return found if whole else np.dtype(np.float64)
+
+
+def _suffix(kind: Any) -> str:
+    """The ending of files that hold images of a type."""
+    return ".png" if kind in (bool, "uint8") else ".npy"
 
 
 def _label(source: WeightsSource) -> str:
@@ -243,7 +298,7 @@ def _chosen(request: DenoiseRequest, noisy: Images) -> int:
     return noisy.names.index(request.image)
 
 
-def _check_files(request: DenoiseRequest, noisy: Images) -> None:
+def _check_files(request: DenoiseRequest, noisy: Images, suffix: str) -> None:
     """Refuse, before the work, files that cannot be written or that must not be replaced."""
     out, model = request.out, request.model_out
     same = out is not None and written_by(out / RECORD, request)
@@ -259,7 +314,7 @@ def _check_files(request: DenoiseRequest, noisy: Images) -> None:
     if any(Path(text).resolve() == out.resolve() for text in files_named(request)):
         raise InputError(f"--out {out} holds the input", "give another folder")
     if not same:
-        for name in (*(f"{name}.png" for name in noisy.names), TABLE, RECORD):
+        for name in (*(f"{name}{suffix}" for name in noisy.names), TABLE, RECORD):
             check_overwritten("", out / name, request.overwrite)
 
 

@@ -1,4 +1,5 @@
-"""Clean images from noisy ones under the weights of a grid model.
+"""Clean images from noisy ones under the weights of a grid model: binary ones, and by these of other
+values.
 
 One MAP solver serves all images and all perturbations of a weight vector, since these change unary
 potentials alone.
@@ -7,20 +8,26 @@ potentials alone.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any, Literal
 
 import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
-from thesis_cli.base.errors import UnsuitableModel
+from thesis_cli.base.errors import InputError, UnsuitableModel
 from thesis_cli.base.progress import Tick
 from thesis_cli.inference.choose import map_solver
+from thesis_cli.inference.graph_cut.expansion import Expansion
 from thesis_cli.inference.graph_cut.maximum_flow import Network
 from thesis_cli.inference.names import SolverName
 from thesis_cli.inference.solver import Guarantee, MapSolver
-from thesis_cli.learning.grid_model import GridWeights, check_size, neighbours
+from thesis_cli.learning.grid_model import GridWeights, neighbours
+from thesis_cli.learning.shared_model import Weights
+from thesis_cli.learning.values import Pixels, Values
 from thesis_cli.models.factor_graph import FactorGraph
 from thesis_cli.models.spin_glass import SpinGlass
 from thesis_cli.perturbation.noise import gumbel
+
+Decision = Literal["map", "marginal"]
 
 NARROW = 12
 """Width up to which grid transfer solves models that are not attractive."""
@@ -117,7 +124,7 @@ BLOCK = 2**21
 
 
 def map_images(
-    weights: GridWeights, noisy: Bools, *, solver: SolverName | Decoder = "auto", progress: Tick | None = None
+    weights: Weights, noisy: Bools | Floats, *, solver: SolverName | Decoder = "auto", progress: Tick | None = None
 ) -> Bools:
     """The most probable clean images, shape (count, h, w). Raises InputError if the images have
     another size than the weights, and UnsuitableModel or ModelTooLarge if the named solver does not
@@ -128,21 +135,21 @@ def map_images(
     solver : name of a solver, or one prepared for these weights.
     progress : called with the number of images just done.
     """
-    check_size(weights, noisy.shape)
-    decoder = solver if isinstance(solver, Decoder) else Decoder(weights, solver)
+    grid = weights.on(*noisy.shape[1:])
+    decoder = solver if isinstance(solver, Decoder) else Decoder(grid, solver)
     found = np.empty(noisy.shape, np.bool_)
-    size = max(1, BLOCK // (2 * weights.field.size))
+    size = max(1, BLOCK // (2 * grid.field.size))
     for start in range(0, len(noisy), size):
         block = slice(start, start + size)
-        found[block] = decoder.maximise(weights.own(noisy[block]))[1] > 0
+        found[block] = decoder.maximise(grid.own(noisy[block]))[1] > 0
         if progress:
             progress(len(noisy[block]))
     return found
 
 
 def foreground_shares(
-    weights: GridWeights,
-    noisy: Bools,
+    weights: Weights,
+    noisy: Bools | Floats,
     samples: int,
     seed: int,
     *,
@@ -152,14 +159,14 @@ def foreground_shares(
     """Share of perturbed maximisers in which each pixel is foreground: its probability under the
     perturb-max distribution, estimated; shape (count, h, w). Raises as `map_images`.
     """
-    check_size(weights, noisy.shape)
-    decoder = solver if isinstance(solver, Decoder) else Decoder(weights, solver)
+    grid = weights.on(*noisy.shape[1:])
+    decoder = solver if isinstance(solver, Decoder) else Decoder(grid, solver)
     found = np.zeros(noisy.shape)
-    pixels = weights.field.size
+    pixels = grid.field.size
     size = max(1, BLOCK // (2 * pixels))
     for image, child in enumerate(np.random.SeedSequence(seed).spawn(len(noisy))):
         rng = np.random.default_rng(child)
-        own = weights.own(noisy[image])
+        own = grid.own(noisy[image : image + 1])[0]
         for start in range(0, samples, size):
             count = min(size, samples - start)
             noise = gumbel(rng, count, 2 * pixels).reshape(count, *own.shape, 2)
@@ -171,7 +178,7 @@ def foreground_shares(
 
 
 def marginal_images(
-    weights: GridWeights,
+    weights: Weights,
     noisy: Bools,
     samples: int,
     seed: int,
@@ -185,3 +192,70 @@ def marginal_images(
     """
     shares = foreground_shares(weights, noisy, samples, seed, solver=solver, progress=progress)
     return np.asarray(np.where(shares == 0.5, noisy, shares > 0.5))
+
+
+def denoised(
+    weights: Weights,
+    values: Values,
+    noisy: Pixels,
+    decision: Decision = "map",
+    samples: int = 100,
+    seed: int = 0,
+    *,
+    solver: SolverName | Decoder = "auto",
+    progress: Tick | None = None,
+) -> Pixels:
+    """Clean images of the same kind and values, shape (count, h, w).
+
+    Parameters
+    ----------
+    decision : `map`, or by the shares of perturbed maximisers, which are majorities for two values
+        and means for grey images.
+    samples, seed : perturbations of each binary image, and their seed.
+    progress : called with the number of binary images just done.
+
+    Raises
+    ------
+    InputError : the images have another size than the weights, or are labels that these do not know
+        or that perturbed maximisers should decide.
+    UnsuitableModel, ModelTooLarge : the solver does not take the weights.
+    """
+    grid = weights.on(*noisy.shape[1:])
+    options: dict[str, Any] = {"solver": solver, "progress": progress}
+    if values.kind == "two":
+        if decision == "map":
+            return map_images(grid, noisy, **options)
+        return marginal_images(grid, noisy, samples, seed, **options)
+    if values.kind == "labels":
+        if decision != "map":
+            raise InputError("perturbed maximisers decide images of two values and grey ones alone", "take map")
+        return _labelled(grid, values, noisy, progress)
+    found = np.empty(noisy.shape)
+    for k in range(len(noisy)):  # each image is many binary ones
+        signals = values.signals(noisy[k : k + 1])
+        if decision == "map":
+            shares = map_images(grid, signals, **options).astype(np.float64)
+        else:
+            shares = foreground_shares(grid, signals, samples, seed + k, **options)
+        found[k] = values.images(shares)[0]
+    return found
+
+
+def _labelled(grid: GridWeights, values: Values, noisy: Pixels, progress: Tick | None) -> Pixels:
+    """Images of labels. Scores are half of those of all binary images, so that with two labels they
+    are those of one."""
+    if not grid.attractive:
+        raise UnsuitableModel("a coupling is below 0, and labels take none", "train with --couplings attractive")
+    if not np.isin(noisy, values.values).any():
+        raise InputError("no pixel has a label that the weights know", "give images of the same labels")
+    height, width = grid.shape
+    costs = 2 * np.concatenate([grid.right.ravel(), grid.down.ravel()])
+    expansion = Expansion(neighbours(height, width), costs, height * width)
+    found = np.empty(noisy.shape)
+    for k in range(len(noisy)):
+        own = grid.own(values.signals(noisy[k : k + 1]))
+        labels = expansion.maximise(own.reshape(values.parts, -1).T)
+        found[k] = np.array(values.values)[labels].reshape(height, width)
+        if progress:
+            progress(values.parts)
+    return found

@@ -8,7 +8,7 @@ of the data that depend on y, as docs/errata.md says).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -44,6 +44,7 @@ class GridWeights:
     right, down : couplings to the neighbours on the right and below, shapes (h, w - 1), (h - 1, w).
     bias : bias of each pixel towards +1, whatever the noisy image has; 0 by default, shape (h, w).
     about : how the weights came about, in types of JSON.
+    evidence : a further factor of each pixel of noisy images, shape (count, h, w); no file keeps it.
     """
 
     field: Floats
@@ -51,6 +52,7 @@ class GridWeights:
     down: Floats
     bias: Floats = dataclasses.field(default_factory=lambda: np.zeros(()))
     about: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    evidence: Callable[[Floats], Floats] | None = None
 
     def __post_init__(self) -> None:
         if self.bias.ndim == 0:
@@ -69,9 +71,25 @@ class GridWeights:
         """Whether no coupling is negative, so that a minimum cut finds the best image."""
         return bool((self.right >= 0).all() and (self.down >= 0).all())
 
-    def own(self, noisy: Bools) -> Floats:
-        """Factor of each y_i, given noisy images; shapes (..., h, w) -> (..., h, w)."""
-        return np.asarray(np.where(noisy, self.field, -self.field) + self.bias)
+    @property
+    def count(self) -> int:
+        """Number of weights."""
+        return self.field.size * (1 + bool(self.bias.any())) + self.right.size + self.down.size
+
+    def on(self, height: int, width: int) -> GridWeights:
+        """These weights. Raises InputError if images of this size are none of theirs."""
+        check_size(self, (height, width))
+        return self
+
+    def own(self, noisy: Bools | Floats) -> Floats:
+        """Factor of each y_i, given noisy images, booleans or numbers about 0, shape (count, h, w)."""
+        signals = signs(noisy)
+        found = np.asarray(self.field * signals + self.bias)
+        return found if self.evidence is None else found + self.evidence(signals)
+
+    def scaled(self, factor: float) -> GridWeights:
+        """The same weights with couplings times a factor."""
+        return dataclasses.replace(self, right=factor * self.right, down=factor * self.down)
 
     def pairs(self, images: Floats) -> Floats:
         """Sum over neighbours of coupling times y_i y_j; images in {-1, +1}, shape (count, h, w)."""
@@ -83,7 +101,7 @@ class GridWeights:
         1 for +1 (foreground), state 0 for -1.
         """
         check_size(self, noisy.shape)
-        return SpinGlass(self.own(noisy), self.right, self.down).graph()
+        return SpinGlass(self.own(noisy[None])[0], self.right, self.down).graph()
 
     def save(self, path: str | Path) -> None:
         """Write the weights, safetensors; the same weights give the same bytes. Raises OSError
@@ -95,17 +113,6 @@ class GridWeights:
         arrays = {name: getattr(self, name) for name in FORM.arrays}
         return FORM.to_bytes(arrays, {"shape": self.shape, **self.about})
 
-    @classmethod
-    def load(cls, path: str | Path) -> GridWeights:
-        """Read weights. Raises InputError for no such file, a damaged one, one of another format,
-        or weights that make no grid."""
-        arrays, about = FORM.read(path)
-        about.pop("shape", None)
-        try:
-            return cls(**arrays, about=about)
-        except InputError as error:
-            raise error.at(path) from None
-
 
 def check_size(weights: GridWeights, shape: tuple[int, ...]) -> None:
     """Refuse images of another size than the weights (`InputError`); shape (..., h, w)."""
@@ -114,9 +121,9 @@ def check_size(weights: GridWeights, shape: tuple[int, ...]) -> None:
         raise InputError(f"the images are {theirs} and the weights {own}", "give images of the size of the weights")
 
 
-def signs(images: Bools) -> Floats:
-    """Images in {-1, +1}."""
-    return np.where(images, 1.0, -1.0)
+def signs(images: Bools | Floats) -> Floats:
+    """Booleans as -1 and +1; numbers as they are."""
+    return np.where(images, 1.0, -1.0) if images.dtype == np.bool_ else np.asarray(images, np.float64)
 
 
 @cache
@@ -158,7 +165,11 @@ class WeightLayout:
         """Number of weights."""
         return self.unary + 2 * self.pixels - self.height - self.width
 
-    def weights(self, vector: Floats, about: Mapping[str, Any] | None = None) -> GridWeights:
+    def start(self, rng: np.random.Generator) -> Floats:
+        """Weights to start from: 0."""
+        return np.zeros(self.size)
+
+    def model(self, vector: Floats, about: Mapping[str, Any] | None = None) -> GridWeights:
         """The weights of a vector."""
         h, w, n = self.height, self.width, self.pixels
         bias = vector[n : 2 * n].reshape(h, w) if self.bias else np.zeros((h, w))
@@ -172,6 +183,11 @@ class WeightLayout:
         parts = [field, bias, right, down] if self.bias else [field, right, down]
         return np.concatenate([part.reshape(-1) for part in parts])
 
+    def pull(self, vector: Floats, noisy: Floats, own: Floats, right: Floats, down: Floats) -> Floats:
+        """Derivatives by the weights, from those by the factors of pixels, shape (count, h, w), and
+        by couplings, shapes (h, w - 1), (h - 1, w)."""
+        return self.gradient((noisy * own).sum(axis=0), own.sum(axis=0), right, down)
+
     def features(self, noisy: Floats, clean: Floats) -> Floats:
         """Factors of the weights in the scores of pairs, averaged over the pairs; shapes (count, h,
         w), in {-1, +1}, -> (size,)."""
@@ -182,9 +198,3 @@ class WeightLayout:
             np.einsum("kij,kij->ij", clean[:, :, :-1], clean[:, :, 1:]) / count,
             np.einsum("kij,kij->ij", clean[:, :-1], clean[:, 1:]) / count,
         )
-
-    def projected(self, vector: Floats) -> Floats:
-        """The nearest vector without a negative coupling."""
-        found = vector.copy()
-        np.maximum(found[self.unary :], 0.0, out=found[self.unary :])
-        return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from thesis_cli.base.arrays import Floats
+from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.learning.decoding import Decoder
 from thesis_cli.learning.problem import Problem
 from thesis_cli.learning.training_run import TrainingRun
@@ -17,6 +17,12 @@ from thesis_cli.perturbation.noise import gumbel
 
 RATE = 1.0
 """First step size by default."""
+
+ADAM_RATE = 0.05
+"""First step size of Adam by default."""
+
+BATCH = 8192
+"""Pixels, about, of the images in a step of Adam."""
 
 HALVINGS = 10
 """Times that a step is halved before the descent stops."""
@@ -115,3 +121,50 @@ def average(problem: Problem, seed: int, run: TrainingRun) -> Floats:
         mean = mean + 2 / (t + 2) * (vector - mean)
         run.done(1, {"vector": vector, "mean": mean, "t": np.asarray(t + 1)})
     return mean
+
+
+def adam(problem: Problem, seed: int, run: TrainingRun) -> Floats:
+    """Stochastic gradients of some images each, by Adam (Kingma and Ba, 2015), whose steps shrink to
+    0; the weights are the mean of those after the second half of the steps.
+
+    The objective may be of any evidence: a network is learnt by the derivatives of its scores.
+    """
+    settings, layout = problem.settings, problem.layout
+    total, rate = settings.total, ADAM_RATE if settings.rate is None else settings.rate
+    vector = layout.start(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(total,))))
+    zeros = np.zeros(layout.size)
+    state = run.restored(vector=vector, first=zeros, second=zeros, mean=zeros, t=0)
+    vector, first, second, mean = (state[name] for name in ("vector", "first", "second", "mean"))
+    size = min(problem.count, -(-BATCH // layout.pixels))
+    for t in range(int(state["t"]), total):
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(t,)))
+        images = np.sort(rng.permutation(problem.count)[:size])
+        value, gradient = _of_some(problem, vector, images, rng)
+        run.map_calls += size * settings.perturbations
+        run.row(t, value, step=rate * (1 - t / total))
+        first = 0.9 * first + 0.1 * gradient
+        second = 0.999 * second + 0.001 * gradient**2
+        direction = first / (1 - 0.9 ** (t + 1)) / (np.sqrt(second / (1 - 0.999 ** (t + 1))) + 1e-8)
+        vector = problem.moved(vector, direction, rate * (1 - t / total))
+        if (half := t + 1 - total // 2) > 0:
+            mean = mean + (vector - mean) / half
+        run.done(1, {"vector": vector, "first": first, "second": second, "mean": mean, "t": np.asarray(t + 1)})
+    return mean
+
+
+def _of_some(problem: Problem, vector: Floats, images: Ints, rng: np.random.Generator) -> tuple[float, Floats]:
+    """The objective of some images and its gradient, under noise that is drawn now."""
+    times, layout = problem.settings.perturbations, problem.layout
+    weights, clean = problem.weights(vector), problem.clean[images]
+    own = problem.own(weights, images)
+    noise = gumbel(rng, len(own) * times, 2 * layout.pixels).reshape(-1, *own.shape[1:], 2)
+    values, found = Decoder(weights).maximise(np.repeat(own, times, axis=0), noise)
+    right, down = (
+        (found[a] * found[b]).sum(axis=0) / times - (clean[a] * clean[b]).sum(axis=0)
+        for a, b in ((np.s_[:, :, :-1], np.s_[:, :, 1:]), (np.s_[:, :-1], np.s_[:, 1:]))
+    )
+    wrong = found.reshape(len(own), times, *own.shape[1:]).mean(axis=1) - clean
+    gradient = layout.pull(vector, problem.noisy[images], wrong, right, down) / len(own)
+    score = float((own * clean).sum() + weights.pairs(clean).sum())
+    value = (values.sum() / times - score) / len(own) + problem.norm(vector)
+    return float(value), gradient + 2 * problem.settings.regularisation * vector

@@ -8,6 +8,7 @@ ln Z (Hazan et al. section V).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.learning.grid_model import GridWeights, WeightLayout, signs
 from thesis_cli.learning.settings import Settings
+from thesis_cli.learning.shared_model import SharedLayout
 
 LARGEST = 1e100
 """Weight from which a descent has failed: its square is finite."""
@@ -29,16 +31,15 @@ class Problem:
 
     Parameters
     ----------
-    noisy, clean : shape (count, h, w).
+    noisy, clean : shape (count, h, w); the noisy ones booleans or numbers about 0.
 
     Attributes
     ----------
-    noisy, clean : images in {-1, +1}.
+    noisy, clean : images in {-1, +1}, or noisy ones of numbers.
     layout : layout of the weights as a vector.
-    features : features of the clean images, averaged over the pairs.
     """
 
-    def __init__(self, noisy: Bools, clean: Bools, settings: Settings) -> None:
+    def __init__(self, noisy: Bools | Floats, clean: Bools, settings: Settings) -> None:
         if noisy.shape != clean.shape:
             raise InputError(
                 f"the noisy images have shape {noisy.shape} and the clean ones {clean.shape}",
@@ -50,20 +51,32 @@ class Problem:
         self.noisy, self.clean = signs(noisy), signs(clean)
         self.count = len(noisy)
         _, height, width = noisy.shape
-        self.layout = WeightLayout(height, width, settings.bias)
-        self.features = self.layout.features(self.noisy, self.clean)
+        self.layout: WeightLayout | SharedLayout
+        if settings.weights == "shared":
+            self.layout = SharedLayout(height, width, settings.patch, settings.hidden)
+        else:
+            self.layout = WeightLayout(height, width, settings.bias)
+
+    @cached_property
+    def features(self) -> Floats:
+        """Features of the clean images, averaged over the pairs, where scores are linear."""
+        return self.layout.features(self.noisy, self.clean)
 
     def weights(self, vector: Floats) -> GridWeights:
-        """The weights of a vector."""
-        return self.layout.weights(vector)
+        """The weights of a vector, for images of this size."""
+        return self.layout.model(vector).on(self.layout.height, self.layout.width)
 
     def own(self, weights: GridWeights, images: Ints | slice = slice(None)) -> Floats:
         """Factor of each y_i, given some noisy images."""
-        return np.asarray(weights.field * self.noisy[images] + weights.bias)
+        return weights.own(self.noisy[images])
 
     def feasible(self, vector: Floats) -> Floats:
-        """The nearest vector that the settings allow."""
-        return self.layout.projected(vector) if self.settings.couplings == "attractive" else vector
+        """The nearest vector that the settings allow: without a negative coupling, if they must attract."""
+        if self.settings.couplings == "any":
+            return vector
+        found = vector.copy()
+        np.maximum(found[self.layout.unary :], 0.0, out=found[self.layout.unary :])
+        return found
 
     def moved(self, vector: Floats, gradient: Floats, step: float) -> Floats:
         """The vector that a step against the gradient leads to. Raises WorkFailed if it is too

@@ -54,8 +54,7 @@ def likelihood(problem: Problem, vector: Floats) -> tuple[float, Floats]:
     for start in range(0, problem.count, size):
         found = moments(own[start : start + size], weights.right, weights.down)
         log_z += found.log_z
-        field = (problem.noisy[start : start + size] * found.own).sum(axis=0)
-        gradient += layout.gradient(field, found.own.sum(axis=0), found.right, found.down)
+        gradient += layout.pull(vector, problem.noisy[start : start + size], found.own, found.right, found.down)
     gradient = gradient / problem.count - problem.features + 2 * problem.settings.regularisation * vector
     return log_z / problem.count - problem.scores(vector) + problem.norm(vector), gradient
 
@@ -77,9 +76,10 @@ def conditionals(problem: Problem, vector: Floats) -> tuple[float, Floats]:
     own[:, :-1] += weights.down * clean[:, 1:]
     costs = np.logaddexp(0, -2 * clean * own)
     slopes = -2 * clean * -np.expm1(-costs) / problem.count
-    gradient = problem.layout.gradient(
-        (problem.noisy * slopes).sum(axis=0),
-        slopes.sum(axis=0),
+    gradient = problem.layout.pull(
+        vector,
+        problem.noisy,
+        slopes,
         (slopes[:, :, 1:] * clean[:, :, :-1] + slopes[:, :, :-1] * clean[:, :, 1:]).sum(axis=0),
         (slopes[:, 1:] * clean[:, :-1] + slopes[:, :-1] * clean[:, 1:]).sum(axis=0),
     )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,10 +16,10 @@ from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
 from thesis_cli.learning import perturb_max, smooth, structured_svm
-from thesis_cli.learning.grid_model import GridWeights
 from thesis_cli.learning.problem import Problem
 from thesis_cli.learning.settings import Method, Settings
-from thesis_cli.learning.training_run import EVERY, TrainingRun
+from thesis_cli.learning.shared_model import Weights
+from thesis_cli.learning.training_run import EVERY, TrainingRun, tried_before
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +36,7 @@ class Trained:
     map_calls : MAP problems solved, without those that the trace alone needs.
     """
 
-    weights: GridWeights
+    weights: Weights
     columns: Columns
     map_calls: int
 
@@ -47,15 +47,16 @@ class Trained:
 
 
 def train(
-    noisy: Bools,
+    noisy: Bools | Floats,
     clean: Bools,
     settings: Settings,
     seed: int,
     progress: Tick | None = None,
     checkpoint: Path | None = None,
     every: float = EVERY,
+    tried: Sequence[Mapping[str, Any]] = (),
 ) -> Trained:
-    """Learn weights from pairs of images, shape (count, h, w).
+    """Learn weights from pairs of images, shape (count, h, w); noisy ones of booleans, or of numbers about 0.
 
     Parameters
     ----------
@@ -63,6 +64,8 @@ def train(
     progress : called with the number of iterations just done.
     checkpoint : file that the training goes on from after any end, and that it keeps.
     every : seconds between two checkpoints.
+    tried : what trainings before this one found, in types of JSON, which the checkpoint keeps; one of
+        the last of them is replaced.
 
     Raises
     ------
@@ -73,17 +76,21 @@ def train(
     """
     _check(settings)
     problem = Problem(noisy, clean, settings)
-    digest = hashlib.sha256(np.packbits(noisy).tobytes() + np.packbits(clean).tobytes()).hexdigest()
-    made_from = {**asdict(settings), "seed": seed, "shape": list(noisy.shape), "images_sha256": digest}
-    run = TrainingRun(made_from, checkpoint, progress, every)
+    data = np.packbits(noisy.astype(np.bool_)).tobytes() if noisy.dtype == np.bool_ else noisy.tobytes()
+    digest = hashlib.sha256(data + np.packbits(clean).tobytes()).hexdigest()
+    made_from: dict[str, Any] = {**asdict(settings), "seed": seed, "shape": list(noisy.shape), "images_sha256": digest}
+    made_from["tried"] = list(tried)
+    anew = checkpoint is not None and len(tried_before(checkpoint)) < len(tried)
+    run = TrainingRun(made_from, checkpoint, progress, every, anew)
     vector = _method(settings)(problem, seed, run)
     about = {"settings": asdict(settings), "seed": seed, "images": problem.count, "images_sha256": digest}
-    return Trained(problem.layout.weights(vector, about), run.columns(), run.map_calls)
+    return Trained(problem.layout.model(vector, about), run.columns(), run.map_calls)
 
 
 def _method(settings: Settings) -> Callable[[Problem, int, TrainingRun], Floats]:
+    descents = {"halving": perturb_max.descend, "decaying": perturb_max.average, "adam": perturb_max.adam}
     methods: dict[Method, Callable[[Problem, int, TrainingRun], Floats]] = {
-        "perturb-max": perturb_max.descend if settings.schedule == "halving" else perturb_max.average,
+        "perturb-max": descents[settings.schedule],
         "structured-svm": structured_svm.subgradient,
         "svm-frank-wolfe": structured_svm.frank_wolfe,
         "crf": smooth.random_field,
@@ -97,5 +104,9 @@ def _check(settings: Settings) -> None:
     for name, least in (("total", 0), ("perturbations", 1)):
         if getattr(settings, name) < least:
             raise InputError(f"{name} is {getattr(settings, name)}", f"it must be {least} or more")
+    if settings.patch < 1 or not settings.patch % 2:
+        raise InputError(f"the side of the patches is {settings.patch}", "it must be odd")
+    if settings.hidden and (settings.weights, settings.method, settings.schedule) != ("shared", "perturb-max", "adam"):
+        raise InputError("hidden units go with shared weights, perturb-max and Adam alone", "leave them out")
     if not 0 < settings.regularisation < np.inf:
         raise InputError(f"the regularisation is {settings.regularisation}", "it must be finite and above 0")

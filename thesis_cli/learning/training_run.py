@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,9 @@ EVERY = 5.0
 DIGEST = hashlib.sha256().digest_size
 """Bytes of the digest with which a checkpoint begins."""
 
-_REMEDY = "remove it, or give --overwrite or another --out"
+OTHER = "it is a checkpoint of other settings or images"
+
+REMEDY = "remove it, or give --overwrite or another --out"
 
 
 class TrainingRun:
@@ -40,6 +42,7 @@ class TrainingRun:
     checkpoint : file to go on from and to keep; None to keep nothing.
     progress : called with the number of iterations just done.
     every : seconds between two checkpoints.
+    anew : whether to begin, and to replace a checkpoint that is there.
 
     Attributes
     ----------
@@ -54,6 +57,7 @@ class TrainingRun:
         checkpoint: Path | None = None,
         progress: Tick | None = None,
         every: float = EVERY,
+        anew: bool = False,
     ) -> None:
         self.rows: list[dict[str, float]] = []
         self.map_calls = 0
@@ -61,9 +65,11 @@ class TrainingRun:
         self._made_from = np.frombuffer(json.dumps(made_from, sort_keys=True).encode(), np.uint8)
         self._path, self._every, self._progress = checkpoint, every, progress
         self._before = 0.0
-        if checkpoint is not None and checkpoint.exists():
-            self._load(checkpoint)
         self._begun = self._kept = time.monotonic()
+        if checkpoint is not None and anew:
+            self._save(checkpoint, {})
+        elif checkpoint is not None and checkpoint.exists():
+            self._load(checkpoint)
 
     @property
     def seconds(self) -> float:
@@ -110,19 +116,37 @@ class TrainingRun:
         write_atomic({path: hashlib.sha256(data).digest() + data})
 
     def _load(self, path: Path) -> None:
-        try:
-            found = path.read_bytes()
-        except OSError as error:
-            raise InputError(f"it cannot be read ({error.strerror})", _REMEDY, source=path) from None
-        digest, data = found[:DIGEST], io.BytesIO(found[DIGEST:])
-        if hashlib.sha256(data.getvalue()).digest() != digest:
-            raise InputError("it is not a whole checkpoint", _REMEDY, source=path)
-        arrays = arrays_of(data, array_names(data, path), path)
-        made_from, keys = arrays["made_from"].tobytes(), json.loads(arrays["names"].tobytes())
-        if made_from != self._made_from.tobytes():
-            raise InputError("it is a checkpoint of other settings or images", _REMEDY, source=path)
+        arrays = _arrays(path)
+        keys = json.loads(arrays["names"].tobytes())
+        if arrays["made_from"].tobytes() != self._made_from.tobytes():
+            raise InputError(OTHER, REMEDY, source=path)
         whole = ("iteration", "map_calls")
         for row in arrays["trace"].tolist():
             self.rows.append({key: int(x) if key in whole else x for key, x in zip(keys, row, strict=True)})
         self.map_calls, self._before = int(arrays["totals"][0]), float(arrays["totals"][1])
         self.state = {name.removeprefix("state_"): a for name, a in arrays.items() if name.startswith("state_")}
+
+
+def tried_before(checkpoint: Path) -> Sequence[Mapping[str, Any]]:
+    """What the training of a checkpoint knows of those before it; nothing if there is no checkpoint.
+
+    Raises
+    ------
+    InputError : it is damaged.
+    """
+    if not checkpoint.exists():
+        return []
+    found: Sequence[Mapping[str, Any]] = json.loads(_arrays(checkpoint)["made_from"].tobytes()).get("tried", [])
+    return found
+
+
+def _arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of a checkpoint."""
+    try:
+        found = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"it cannot be read ({error.strerror})", REMEDY, source=path) from None
+    digest, data = found[:DIGEST], io.BytesIO(found[DIGEST:])
+    if hashlib.sha256(data.getvalue()).digest() != digest:
+        raise InputError("it is not a whole checkpoint", REMEDY, source=path)
+    return arrays_of(data, array_names(data, path), path)

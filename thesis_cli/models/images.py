@@ -1,6 +1,7 @@
-"""Binary images as arrays: PNG, PBM, PGM and NPY files, or folders of them, read and written.
+"""Images as arrays: PNG, PBM, PGM and NPY files, or folders of them, read and written.
 
-True is white in a picture, and the larger of the two values of an NPY file.
+Binary images are booleans: True is white in a picture, and the larger of the two values of an NPY
+file. Those of more values keep them.
 """
 
 from __future__ import annotations
@@ -37,19 +38,19 @@ Grey = npt.NDArray[Any]
 
 
 class Images(NamedTuple):
-    """Binary images of one size.
+    """Images of one size.
 
     Attributes
     ----------
     names : of the files without their suffix; the images of a stack have its name and a number.
-    pixels : shape (count, height, width).
+    pixels : booleans, or values as the files have them, shape (count, height, width).
     """
 
     names: list[str]
-    pixels: Bools
+    pixels: Grey
 
 
-def read_images(path: Path, threshold: float | None = None) -> Images:
+def read_images(path: Path, threshold: float | None = None, several: bool = False) -> Images:
     """The images of a file, or those of a folder sorted by name.
 
     Parameters
@@ -58,6 +59,7 @@ def read_images(path: Path, threshold: float | None = None) -> Images:
         width) or a stack of them (count, height, width).
     threshold : grey value; brighter pixels are True. Colours count as their brightness. None if the
         images have two values and no more.
+    several : whether images keep their values, which may be many.
 
     Raises
     ------
@@ -72,7 +74,7 @@ def read_images(path: Path, threshold: float | None = None) -> Images:
         if stacks and grey.shape[1:] != stacks[0].shape[1:]:
             problem = f"is {_size(grey)}, but {names[0]} is {_size(stacks[0])}"
             raise InputError(problem, "give images of one size", source=file)
-        if threshold is None:
+        if threshold is None and not several:
             _check_binary(grey, file)
         left -= grey.size
         stacks.append(grey if threshold is None else grey > threshold)
@@ -80,11 +82,11 @@ def read_images(path: Path, threshold: float | None = None) -> Images:
     if len(set(names)) < len(names):
         twice = next(name for at, name in enumerate(names) if name in names[:at])
         raise InputError(f"has two images {twice}", "give each a name of its own", source=path)
-    return Images(names, np.concatenate(stacks) if threshold is not None else _two_values(stacks, path))
+    return Images(names, np.concatenate(stacks) if threshold is not None or several else _two_values(stacks, path))
 
 
-def encoded(pixels: Bools, path: Path) -> bytes:
-    """The bytes of a file with an image, shape (height, width), in the format that its name ends in.
+def encoded(pixels: Grey, path: Path) -> bytes:
+    """The bytes of a file with an image, booleans or bytes of shape (height, width), in the format of its name.
 
     Raises
     ------
@@ -99,9 +101,12 @@ def encoded(pixels: Bools, path: Path) -> bytes:
 
         Image.fromarray(pixels).save(data, format="PNG")
     elif suffix in (".pbm", ".pgm"):
-        kind, rest = (b"P4", b"") if suffix == ".pbm" else (b"P5", b"255\n")
+        if pixels.dtype != np.bool_ and suffix == ".pbm":
+            raise InputError(f"{path} is for two values", "give a .png, .pgm or .npy file")
+        grey = pixels if pixels.dtype != np.bool_ else np.uint8(255) * pixels
+        kind, rest, body = (b"P4", b"", np.packbits(~pixels, axis=1)) if suffix == ".pbm" else (b"P5", b"255\n", grey)
         data.write(b"%s\n%d %d\n%s" % (kind, pixels.shape[1], pixels.shape[0], rest))
-        data.write((np.packbits(~pixels, axis=1) if suffix == ".pbm" else np.uint8(255) * pixels).tobytes())
+        data.write(body.tobytes())
     else:
         raise InputError(f"{path} does not end in {', '.join(SUFFIXES)}", "give a name that does")
     return data.getvalue()
@@ -145,7 +150,7 @@ def _grey(file: Path, most: int) -> Grey:
             problem = f"has the shape {found.shape}"
             raise InputError(problem, "give (height, width) or (count, height, width)", source=file)
         if not np.isfinite(found).all():
-            raise InputError("has values that are no finite numbers", "give 0 and 1", source=file)
+            raise InputError("has values that are no finite numbers", "give finite ones", source=file)
         found = found.reshape(-1, *found.shape[-2:])
     else:
         found = _picture(data, file, most)[None]

@@ -11,21 +11,30 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from thesis_cli.base.arrays import Bools
     from thesis_cli.learning.grid_model import GridWeights
+    from thesis_cli.learning.shared_model import Weights
+    from thesis_cli.learning.values import Pixels
 
 SHOWN = 6
 """Images that are drawn."""
 
 
-def draw_training(trace: Columns, weights: GridWeights) -> Figure:
-    """The objective by iteration, the field of each pixel, and its mean coupling to its neighbours."""
+def draw_training(trace: Columns, weights: Weights) -> Figure:
+    """The objective by iteration; the field of each pixel and its mean coupling to its neighbours, or
+    how evidence grows with the pixels of a patch."""
     from thesis_cli.base.figures import panels
+    from thesis_cli.learning.grid_model import GridWeights
 
-    figure, (left, middle, right) = panels(1, 3)
+    if isinstance(weights, GridWeights):
+        figure, (left, middle, right) = panels(1, 3)
+        _picture(figure, middle, weights.field, "weight of the noisy pixel")
+        _picture(figure, right, _mean_coupling(weights), "mean coupling to neighbours")
+    else:
+        figure, (left, right) = panels(1, 2)
+        across, down = weights.couplings
+        title = f"patch; couplings {across:.2g} right, {down:.2g} down"
+        _picture(figure, right, weights.slope, title)
     _trace(left, trace)
-    _picture(figure, middle, weights.field, "weight of the noisy pixel")
-    _picture(figure, right, _mean_coupling(weights), "mean coupling to neighbours")
     return figure
 
 
@@ -67,16 +76,18 @@ def _picture(figure: Figure, axes: Axes, values: Any, title: str) -> None:
     axes.set_title(title)
 
 
-def draw_images(names: Sequence[str], rows: Mapping[str, Bools]) -> Figure:
+def draw_images(names: Sequence[str], rows: Mapping[str, Pixels]) -> Figure:
     """Images in columns, in each row one version of them; shape (count, h, w) each."""
     from thesis_cli.base.figures import WIDTH, panels
 
     count = min(SHOWN, len(names))
+    *_, last = rows.values()
+    low, high = (0, 1) if last.dtype == bool else (last.min(), last.max())
     _, height, width = next(iter(rows.values())).shape
     figure, axes = panels(len(rows), count, min(2.6, WIDTH / count * height / width + 0.2), squeeze=False)
     for line, (title, images) in zip(axes, rows.items(), strict=True):
         for k, place in enumerate(line):
-            place.imshow(images[k], cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+            place.imshow(images[k], cmap="gray", vmin=low, vmax=high, interpolation="nearest")
             place.grid(False)
             place.set_xticks([])
             place.set_yticks([])

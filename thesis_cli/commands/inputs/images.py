@@ -36,8 +36,8 @@ def threshold_option() -> Any:
     )
 
 
-def open_images(source: ImagesSource, threshold: float | None) -> Images:
-    """The images of a source, with names.
+def open_images(source: ImagesSource, threshold: float | None, several: bool = False) -> Images:
+    """The images of a source, with names; of several values if these are kept.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def open_images(source: ImagesSource, threshold: float | None) -> Images:
     from thesis_cli.models.images import Images, read_images
 
     if isinstance(source, str | Path):
-        return read_images(Path(source), threshold)
+        return read_images(Path(source), threshold, several)
     values = np.asarray(source)
     if values.ndim not in (2, 3) or not values.size or values.dtype.kind not in "biuf":
         problem = f"the images are an array of shape {values.shape} and type {values.dtype}"
@@ -60,6 +60,8 @@ def open_images(source: ImagesSource, threshold: float | None) -> Images:
     names = [f"image-{k:0{len(str(len(stack) - 1))}}" for k in range(len(stack))]
     if threshold is not None:
         return Images(names, stack > threshold)
+    if several:
+        return Images(names, stack)
     low, high = stack.min(), stack.max()
     if not ((stack == low) | (stack == high)).all():
         raise InputError("the images have more than two values", "give threshold")

@@ -134,7 +134,7 @@ def rows_of(
     method: Method, regularisation: float, trained: Trained, parts: dict[str, Part], samples: int, seed: int
 ) -> Iterator[dict[str, Any]]:
     """A row of errors for each way to decide from learnt weights."""
-    weights = trained.weights
+    weights = trained.weights.on(*parts["test"].noisy.shape[1:])
     facts = {
         "method": method.name,
         "regularisation": regularisation,
