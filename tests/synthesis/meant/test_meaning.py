@@ -9,15 +9,14 @@ from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.language.dsl import DEFAULT
 from thesis_cli.synthesis.language.program import parse, run
 from thesis_cli.synthesis.language.task import Example, Task
-from thesis_cli.synthesis.meant.classes import program_of
 from thesis_cli.synthesis.meant.collecting import collect
 from thesis_cli.synthesis.meant.doubts import with_doubts
 from thesis_cli.synthesis.meant.fitting import fit
 from thesis_cli.synthesis.meant.inputs import OWN, inputs_like
 from thesis_cli.synthesis.meant.kinds import FRESH, KINDS, known_examples
 from thesis_cli.synthesis.meant.meaning import meant
-from thesis_cli.synthesis.meant.posterior import COLUMNS, Posterior, posterior, weights
-from thesis_cli.synthesis.meant.questions import mutants, questions
+from thesis_cli.synthesis.meant.posterior import COLUMNS, posterior, weights
+from thesis_cli.synthesis.meant.questions import questions
 from thesis_cli.synthesis.search.depth_first import DepthFirst
 from thesis_cli.synthesis.search.solver import Limits
 
@@ -101,26 +100,6 @@ def test_questions_tell_behaviours_apart():
     assert entropy([run(program, asked[0]) for program in programs[:64]], found.shares[:64]) > np.median(gains)
     settled = replace(found, shares=np.array([0.995, *[0.0] * (len(programs) - 1)]))
     assert questions(task, settled, DEFAULT, 3) == []
-
-
-def test_one_behaviour_is_asked_about_where_its_mutants_differ():
-    """What was not collected may be right; with 99 %, nothing is asked."""
-    task = task_of(TOTAL, ((1, 5), (2, 3)))
-    collection = collect(task, prior.load(), Limits(2), DEFAULT)
-    only = next(b for b in collection.behaviours.values() if b.program(task) == TOTAL)
-    (asked,) = questions(task, Posterior([only], np.array([0.9]), 0.1), DEFAULT, 3)
-    changed = [program_of(task, lines) for lines in mutants(only.lines)]
-    assert TOTAL not in changed
-    assert len(changed) == len(set(changed))
-    assert {tuple(a == b for a, b in zip(p.lines, TOTAL.lines, strict=True)) for p in changed} == {
-        (True, False), (False, True)}  # fmt: skip
-
-    def alike(row):
-        return sum(run(program, row) == run(TOTAL, row) for program in changed)
-
-    others = inputs_like(task, 10, np.random.default_rng(5))
-    assert alike(asked) <= np.median([alike(row) for row in others])
-    assert questions(task, Posterior([only], np.array([0.99]), 0.01), DEFAULT, 3) == []
 
 
 def test_the_example_that_looks_mistaken_is_named():

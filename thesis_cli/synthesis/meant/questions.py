@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from thesis_cli.base.arrays import Ints, Words
-from thesis_cli.synthesis.language.dsl import OPERATIONS, Semantics
+from thesis_cli.base.arrays import Floats, Words
+from thesis_cli.synthesis.language.dsl import Semantics
 from thesis_cli.synthesis.language.task import Task
 from thesis_cli.synthesis.meant.classes import Runner
 from thesis_cli.synthesis.meant.inputs import Inputs, inputs_like
@@ -26,21 +26,20 @@ def questions(task: Task, found: Posterior, semantics: Semantics, count: int) ->
     """Inputs of the task's own kind whose outputs differ most among the behaviours, the best first.
 
     The gain of an input is the entropy of its output, in nats, less a little for each number that the
-    user must read. What was not collected gives the output of the most probable behaviour there as often
-    as its `mutants` do. The most probable behaviour has a value there. None repeats an example.
+    user must read. The most probable behaviour has a value there. None repeats an example.
     """
-    if not len(found.shares) or found.shares[0] >= SETTLED:
+    if len(found.shares) < 2 or found.shares[0] >= SETTLED:
         return []
     known = {example.inputs for example in task.examples}
     candidates = [row for row in _candidates(task, semantics) if row not in known]
     if not candidates:
         return []
-    runner, lines = Runner(candidates, semantics, wide=False), [b.lines for b in found.behaviours[:COMPARED]]
-    codes = np.concatenate([runner.codes(program[None]) for program in lines])
-    differ = (runner.codes(mutants(lines[0])) != codes[0]).mean(axis=0)
+    runner = Runner(candidates, semantics, wide=False)
+    codes = np.concatenate([runner.codes(behaviour.lines[None]) for behaviour in found.behaviours[:COMPARED]])
+    shares = found.shares[:COMPARED] / found.shares[:COMPARED].sum()
     chosen: list[int] = []
     partitions: set[tuple[int, ...]] = set()
-    gains = np.array([_gain(*row, found) for row in zip(codes.T, differ, strict=True)])
+    gains = np.array([_gain(column, shares) for column in codes.T])
     costs = np.array([NUMBER * sum(1 if isinstance(x, int) else len(x) for x in row) for row in candidates])
     for place in np.argsort(costs - gains, kind="stable").tolist():
         firsts: dict[int, int] = {}
@@ -51,32 +50,13 @@ def questions(task: Task, found: Posterior, semantics: Semantics, count: int) ->
     return [candidates[place] for place in chosen]
 
 
-def mutants(lines: Ints) -> Ints:
-    """Programs with another operation in one line, shape (N, T, 3)."""
-    found = []
-    for t, operation in enumerate(OPERATIONS[id] for id in lines[:, 0]):
-        for other in OPERATIONS:
-            if (other.inputs, other.output) == (operation.inputs, operation.output) and other is not operation:
-                found.append(lines.copy())
-                found[-1][t, 0] = other.id
-    return np.array(found or [lines])
-
-
-def _gain(codes: Words, differ: float, found: Posterior) -> float:
-    """Entropy of the output of an input; 0 where the first behaviour has none.
-
-    Parameters
-    ----------
-    codes : outputs of the first behaviours.
-    differ : share of what was not collected that gives another output than any of them.
-    """
+def _gain(codes: Words, shares: Floats) -> float:
+    """Entropy of the output of an input; 0 where the first behaviour has none."""
     if not codes[0]:
         return 0.0
     _, groups = np.unique(codes, return_inverse=True)
-    mass = np.bincount(groups, weights=found.shares[: len(codes)])
-    mass[groups[0]] += found.unseen * (1 - differ)
-    mass = np.append(mass, found.unseen * differ)
-    mass = mass[mass > 0] / mass.sum()
+    mass = np.bincount(groups, weights=shares)
+    mass = mass[mass > 0]
     return max(float(-(mass * np.log(mass)).sum()), 0.0)
 
 
