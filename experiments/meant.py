@@ -93,6 +93,18 @@ def _ceiling(frame):
     return Measurement(rest.mean(), rest.std() / len(rest) ** 0.5)
 
 
+def _limit(**rows):
+    """Share of right answers that no rule exceeds: what was not weighed is taken for one behaviour, which would be
+    the answer wherever it is more probable than the best one."""
+
+    def measure(frame):
+        found = select(**rows)(frame)
+        best = np.maximum(found.share, found.unseen).to_numpy(float)
+        return Measurement(best.mean(), best.std() / len(best) ** 0.5) if len(best) else None
+
+    return measure
+
+
 def _median_questions(frame):
     found = select(examples=ASKED, length=UP_TO_FIVE)(frame).questions.astype(float).dropna()
     return Measurement(found.median(), 0.5 / len(found) ** 0.5) if len(found) else None
@@ -116,6 +128,11 @@ CLAIMS = [
     Claim("ceiling", "this project", "comparison", "=", 0.0, _ceiling,
         "as many answers are right as their probabilities promise: of the programs that are weighed, no rule could "
         "choose better", scale=0.05, finding=FINDING),
+    Claim("limit", "this project", "comparison", "<", 0.93, _limit(examples=3, length=UP_TO_FIVE),
+        "with three examples, no rule is right for 93 % of the programs of up to five lines: the examples leave the "
+        "rest to chance (mean of the larger of the probabilities of the answer and of all that was not weighed)"),
+    Claim("limit, T = 5", "this project", "comparison", "<", 0.85, _limit(examples=3, length=5),
+        "with three examples, no rule is right for 85 % of the programs of five lines"),
     Claim("two questions", "this project", "comparison", ">", 0.99,
         _right("after two", examples=ASKED, length=UP_TO_FIVE),
         "after at most two questions, 99 % of the answers for programs of up to five lines are right (three examples "
@@ -129,7 +146,7 @@ EXPERIMENT = Experiment(
     id="meant",
     title="How often the answer is the program that was meant",
     source="this project",
-    version=1,
+    version=2,
     presets={
         "quick": {"lengths": [2, 3], "programs": 3, "examples": [1, 3]},
         "paper": {"lengths": [1, 2, 3, 4, 5, 6], "programs": 5, "examples": EXAMPLES},

@@ -260,6 +260,7 @@ def test_answers_are_those_of_the_posterior_judged_on_fresh_inputs():
             answer = meant(Auto().solve(task, order, limits), task, order, limits, DEFAULT)
             row = one(found, program=number, examples=count)
             assert row.share == pytest.approx(answer.meaning.shares[0], abs=1e-12)
+            assert row.unseen == pytest.approx(answer.meaning.unseen, abs=1e-12)
             assert row.behaviours == answer.meaning.behaviours + 1
             right = all(run_program(answer.program, e.inputs) == e.output for e in known[3:])
             assert row.meant == right

@@ -15,7 +15,7 @@ from thesis_cli.synthesis.meant.fitting import fit
 from thesis_cli.synthesis.meant.inputs import OWN, inputs_like
 from thesis_cli.synthesis.meant.kinds import FRESH, KINDS, known_examples
 from thesis_cli.synthesis.meant.meaning import meant
-from thesis_cli.synthesis.meant.posterior import COLUMNS, features, posterior, weights
+from thesis_cli.synthesis.meant.posterior import COLUMNS, posterior, weights
 from thesis_cli.synthesis.meant.questions import questions
 from thesis_cli.synthesis.search.depth_first import DepthFirst
 from thesis_cli.synthesis.search.solver import Limits
@@ -37,18 +37,28 @@ def solved(task, longest=3):
 def test_shares_are_a_distribution_over_behaviours_and_the_rest():
     task = task_of(TOTAL, ((1, 5), (2, 3)), ((4,), (4,)), ((9, 2, 1), (3, 7, 8)))
     collection = collect(task, prior.load(), Limits(3), DEFAULT)
-    found = posterior(collection, DEFAULT)
+    found = posterior(collection)
     assert found.shares.sum() + found.unseen == pytest.approx(1)
     assert list(found.shares) == sorted(found.shares, reverse=True)
     every = list(collection.behaviours.values())
-    table = features(collection, every, DEFAULT) @ weights()
-    chances = np.exp(table - table.max()) / np.exp(table - table.max()).sum()
     own = [behaviour.codes[:OWN].tobytes() for behaviour in every]
-    for behaviour, share in zip(found.behaviours, found.shares, strict=True):
-        alike = [k for k, codes in enumerate(own) if codes == behaviour.codes[:OWN].tobytes()]
-        assert share == pytest.approx(chances[alike].sum())
-        assert chances[alike].max() == chances[every.index(behaviour)]
-    assert len(found.shares) == len(set(own))
+    kept = [behaviour.codes[:OWN].tobytes() for behaviour in found.behaviours]
+    assert len(kept) == len(set(kept)) == len(set(own)) < len(own)
+    for behaviour, code in zip(found.behaviours, kept, strict=True):
+        same = [other for other, codes in zip(every, own, strict=True) if codes == code]
+        assert len(behaviour.lines) == min(len(other.lines) for other in same)
+        assert behaviour.count == max(b.count for b in same if len(b.lines) == len(behaviour.lines))
+    scores = np.array([score(task, behaviour) for behaviour in found.behaviours])
+    assert found.shares / found.shares.sum() == pytest.approx(np.exp(scores) / np.exp(scores).sum())
+
+
+def score(task, behaviour):
+    """The weights of what a program has, added one by one."""
+    weight = dict(zip(COLUMNS, weights(), strict=True))
+    program = behaviour.program(task)
+    ignored = [v for v in range(len(task.inputs)) if all(v not in line.arguments for line in program.lines)]
+    found = weight[f"lines {len(program)}"] + np.log(behaviour.count) * weight["log programs"]
+    return found + len(ignored) * weight["inputs ignored"]
 
 
 def test_a_program_that_ignores_an_input_is_improbable():
@@ -78,7 +88,7 @@ def entropy(outputs, shares):
 def test_questions_tell_behaviours_apart():
     task = task_of(TOTAL, ((1, 5), (2, 3)))
     collection = collect(task, prior.load(), Limits(2), DEFAULT)
-    found = posterior(collection, DEFAULT)
+    found = posterior(collection)
     asked = questions(task, found, DEFAULT, 3)
     assert len(asked) == len(set(asked)) == 3
     programs = [behaviour.program(task) for behaviour in found.behaviours]

@@ -126,6 +126,7 @@ def _meaning_facts(found: Solution) -> dict[str, Any]:
     shares = zip(programs, found.meaning.shares, strict=True)
     return {
         "behaviours": [{"program": program.one_line, "share": round(share, 4)} for program, share in shares],
+        "unseen": round(found.meaning.unseen, 4),
         "settles": found.meaning.settles,
     }
 

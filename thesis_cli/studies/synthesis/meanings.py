@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -15,18 +15,31 @@ from thesis_cli.synthesis.join.turns import prepare
 from thesis_cli.synthesis.language.dsl import DEFAULT
 from thesis_cli.synthesis.language.program import Program, run
 from thesis_cli.synthesis.language.task import Example, Task
-from thesis_cli.synthesis.meant.classes import Runner, digest_of, lines_of
+from thesis_cli.synthesis.meant.classes import Runner, lines_of
 from thesis_cli.synthesis.meant.collecting import collect
+from thesis_cli.synthesis.meant.inputs import OWN
 from thesis_cli.synthesis.meant.kinds import known_examples
 from thesis_cli.synthesis.meant.meaning import weighed
-from thesis_cli.synthesis.search.solver import Limits, Meaning, Solution
+from thesis_cli.synthesis.search.solver import Limits, Solution
 from thesis_cli.synthesis.training.corpora import held_out
 
 COLUMNS = (
-    *("length", "kind", "program", "examples", "fits", "shortest", "meant", "share", "collected", "behaviours"),
-    *("questions", "after two", "after all"),
+    *(
+        "length",
+        "kind",
+        "program",
+        "examples",
+        "fits",
+        "shortest",
+        "meant",
+        "share",
+        "unseen",
+        "collected",
+        "behaviours",
+    ),
+    *("questions", "after two"),
 )
-MOST_QUESTIONS = 4
+MOST_QUESTIONS = 2
 LIMITS = Limits(max_length=6, nodes=10**7)
 """Limits of the search before programs are weighed; its work is counted, not timed."""
 
@@ -38,9 +51,10 @@ def answers(
 
     `fits` is 1 if there is an answer; `shortest` and `meant` if that of the search, and the most probable one,
     give the outputs of the program on all fresh inputs (`kinds.FRESH`); `share` is the probability of the
-    latter, 0 without an answer, and `collected` 1 if the program's behaviour is among those that were weighed.
+    latter, 0 without an answer, `unseen` that of all that was not weighed, and `collected` 1 if the program's
+    behaviour on inputs of the task's kind was.
     With `asked` examples a user who knows the program answers `questions`, up to `MOST_QUESTIONS`; `after two`
-    is 1 if the answer is right after at most two, `after all` if it is right in the end.
+    is 1 if the answer is right then.
 
     Parameters
     ----------
@@ -62,32 +76,41 @@ def answers(
         for count in examples:
             task = Task("known", tuple(shown[:count]))
             what = {"length": length, "kind": kind, "program": number, "examples": count}
-            row = {**what, **_answer(task, program, fresh)}
-            rows.append({**row, **(_asked(task, program, fresh) if count == asked else {})})
+            first = _solved(task, program)
+            row = {**what, **_answer(first, fresh)}
+            rows.append({**row, **(_asked(first, task, program, fresh) if count == asked else {})})
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _answer(task: Task, program: Program, fresh: Sequence[Example]) -> dict[str, object]:
-    found, meaning, collected = _solved(task, program)
-    return {
-        "fits": int(bool(found[1].programs)),
-        "shortest": _agrees(found[0], fresh),
-        "meant": _agrees(found[1], fresh),
-        "share": round(meaning.shares[0], 12) if meaning else 0.0,
-        "collected": collected,
-        "behaviours": 1 + meaning.behaviours if meaning else 0,
-    }
+@dataclass(frozen=True)
+class _Solved:
+    """The solution of the search, the one that is weighed, and whether the right behaviour was collected."""
+
+    shortest: Solution
+    weighed: Solution
+    collected: bool
 
 
-def _solved(task: Task, program: Program) -> tuple[tuple[Solution, Solution], Meaning | None, int]:
-    """The solution of the search, the one that is weighed, its meaning, and whether the right behaviour was
-    collected."""
+def _solved(task: Task, program: Program) -> _Solved:
     order = prior.load()
     shortest = Auto().solve(task, order, LIMITS)
     collection = collect(task, order, LIMITS, DEFAULT, shortest)
-    found = weighed(shortest, collection, DEFAULT)
-    right = digest_of(Runner(collection.inputs, DEFAULT).codes(lines_of(program)[None])[0])
-    return (shortest, found), found.meaning, int(right in collection.behaviours)
+    right = Runner(collection.inputs[:OWN], DEFAULT).codes(lines_of(program)[None])[0]
+    collected = any((behaviour.codes[:OWN] == right).all() for behaviour in collection.behaviours.values())
+    return _Solved(shortest, weighed(shortest, collection, DEFAULT), collected)
+
+
+def _answer(solved: _Solved, fresh: Sequence[Example]) -> dict[str, object]:
+    meaning = solved.weighed.meaning
+    return {
+        "fits": int(bool(solved.weighed.programs)),
+        "shortest": _agrees(solved.shortest, fresh),
+        "meant": _agrees(solved.weighed, fresh),
+        "share": round(meaning.shares[0], 12) if meaning else 0.0,
+        "unseen": round(meaning.unseen, 12) if meaning else 1.0,
+        "collected": int(solved.collected),
+        "behaviours": 1 + meaning.behaviours if meaning else 0,
+    }
 
 
 def _agrees(found: Solution, fresh: Sequence[Example]) -> int:
@@ -96,16 +119,18 @@ def _agrees(found: Solution, fresh: Sequence[Example]) -> int:
     return int(program is not None and all(run(program, example.inputs) == example.output for example in fresh))
 
 
-def _asked(task: Task, program: Program, fresh: Sequence[Example]) -> dict[str, int]:
-    """A user who knows the program answers until nothing is asked, or the program has no value there."""
-    right: list[int] = []
+def _asked(solved: _Solved, task: Task, program: Program, fresh: Sequence[Example]) -> dict[str, int]:
+    """A user who knows the program answers the first question for which it has a value, until there is none."""
+    questions = 0
     while True:
-        (_, found), meaning, _ = _solved(task, program)
-        right.append(_agrees(found, fresh))
-        output = run(program, meaning.settles[0]) if meaning and meaning.settles else None
-        if meaning is None or output is None or len(right) > MOST_QUESTIONS:
-            return {"questions": len(right) - 1, "after two": right[: 2 + 1][-1], "after all": right[-1]}
-        task = replace(task, examples=(*task.examples, Example(meaning.settles[0], output)))
+        meaning = solved.weighed.meaning
+        outputs = [(inputs, run(program, inputs)) for inputs in (meaning.settles if meaning else ())]
+        answer = next((Example(inputs, output) for inputs, output in outputs if output is not None), None)
+        if answer is None or questions == MOST_QUESTIONS:
+            return {"questions": questions, "after two": _agrees(solved.weighed, fresh)}
+        questions += 1
+        task = replace(task, examples=(*task.examples, answer))
+        solved = _solved(task, program)
 
 
 def calibration(shares: Floats, right: Floats, bins: int = 10) -> Floats:

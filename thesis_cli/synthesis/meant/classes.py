@@ -189,9 +189,4 @@ class Collector:
                 old.count += count
 
 
-def digest_of(codes: Words) -> int:
-    """The digest of the outputs of one program, shape (P,)."""
-    return int((codes * _MULTIPLIERS[: len(codes)]).sum(dtype=np.uint64))
-
-
 _MULTIPLIERS = np.random.default_rng(0).integers(2**64, size=2**8, dtype=np.uint64) | np.uint64(1)

@@ -2,8 +2,8 @@
 
 Random programs of 1 to 6 lines, none of which does what a held-out one does, get 1 to 10 examples, with
 inputs of each kind (`kinds`). The programs that fit are collected as for a user, in the order of the
-prior, and the weights maximise the probability of the behaviour of the program (conditional logit, with
-a ridge).
+prior, and the weights maximise the probability of the behaviour of the program on inputs of the
+task's own kind (conditional logit, with a ridge).
 """
 
 from __future__ import annotations
@@ -11,29 +11,34 @@ from __future__ import annotations
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
+from thesis_cli.base.parallel import jobs_or_all
+from thesis_cli.base.pool import Killed, answers
 from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.auto import Auto
 from thesis_cli.synthesis.corpus.corpus_maker import CorpusPlan, make_corpus
 from thesis_cli.synthesis.language.dsl import DEFAULT
 from thesis_cli.synthesis.language.program import Program
 from thesis_cli.synthesis.language.task import Task
-from thesis_cli.synthesis.meant.classes import Runner, digest_of, lines_of
+from thesis_cli.synthesis.meant.classes import Runner, lines_of
 from thesis_cli.synthesis.meant.collecting import collect
+from thesis_cli.synthesis.meant.inputs import OWN
 from thesis_cli.synthesis.meant.kinds import KINDS, known_examples
-from thesis_cli.synthesis.meant.posterior import COLUMNS, TABLE, features
+from thesis_cli.synthesis.meant.posterior import COLUMNS, TABLE, alike, features
 from thesis_cli.synthesis.search.solver import Limits
 from thesis_cli.synthesis.training.corpora import held_out
 
-LENGTHS, EXAMPLES = (1, 2, 3, 4, 5, 6), (1, 2, 3, 5, 10)
-TASKS, SEED = 300, 0
+LENGTHS, EXAMPLES = (1, 2, 3, 4, 5, 6), (1, 2, 3, 4, 5, 10)
+TASKS, SEED = 120, 0
 """Tasks of each length."""
 
 LIMITS = Limits(max_length=max(LENGTHS), nodes=10**7)
 """Limits of the search before the collection."""
 
-RIDGE, STEPS = 0.1, 40
+RIDGE, STEPS = 0.01, 40
+"""A stronger ridge would draw the weights of lengths together, and make all probabilities too low."""
+
 MOST = 400
-"""Behaviours of a task that are compared with the right one: the first ones by rank."""
+"""Wrong behaviours of a task that are compared with the right one: the first ones by rank."""
 
 
 def programs(length: int, count: int, seed: int) -> list[Program]:
@@ -43,30 +48,36 @@ def programs(length: int, count: int, seed: int) -> list[Program]:
     return corpus.subset(corpus.lengths == length).programs()[:count]
 
 
-def training_rows(tasks: int = TASKS, seed: int = SEED) -> list[tuple[Floats, int]]:
+def training_rows(tasks: int = TASKS, seed: int = SEED, jobs: int = 1) -> list[tuple[Floats, int]]:
     """Features of the behaviours of each task, and the place of the right one."""
-    found = []
-    for length in LENGTHS:
-        known = programs(length, tasks, seed)
-        for number in range(tasks):
-            program = known[number % len(known)]
-            rng = np.random.default_rng([seed, length, number])
-            kind, count = list(KINDS)[number % len(KINDS)], EXAMPLES[(number // len(KINDS)) % len(EXAMPLES)]
-            examples = known_examples(program, kind, count, rng)
-            if examples is None:
-                continue
-            found.append(_rows(Task("known", tuple(examples[:count])), program))
-    return found
+    given = [
+        (known[number % len(known)], number, np.random.default_rng([seed, length, number]))
+        for length in LENGTHS
+        for known in [programs(length, tasks, seed)]
+        for number in range(tasks)
+    ]
+    found = dict(answers(_rows, lambda places: (given[place] for place in places), range(len(given)), jobs))
+    rows = [found[place] for place in range(len(given))]
+    return [row for row in rows if row and not isinstance(row, Killed)]
 
 
-def _rows(task: Task, program: Program) -> tuple[Floats, int]:
+def _rows(given: tuple[Program, int, np.random.Generator]) -> tuple[Floats, int] | None:
+    """Those of one program, with examples by its number; None if it has too few."""
+    program, number, rng = given
+    kind, count = list(KINDS)[number % len(KINDS)], EXAMPLES[(number // len(KINDS)) % len(EXAMPLES)]
+    examples = known_examples(program, kind, count, rng)
+    if examples is None:
+        return None
+    task = Task("known", tuple(examples[:count]))
     known = Auto().solve(task, prior.load(), LIMITS)
     collection = collect(task, prior.load(), LIMITS, DEFAULT, known, led=False)
-    right = digest_of(Runner(collection.inputs, DEFAULT).codes(lines_of(program)[None])[0])
-    keys = sorted(collection.behaviours, key=lambda key: collection.behaviours[key].rank)
-    chosen = keys[:MOST] + [right] * (right in keys[MOST:])
-    behaviours = [collection.behaviours[key] for key in chosen]
-    return features(collection, behaviours, DEFAULT), chosen.index(right) if right in chosen else len(chosen)
+    wanted = Runner(collection.inputs[:OWN], DEFAULT).codes(lines_of(program)[None])[0]
+    behaviours = sorted(alike(collection), key=lambda behaviour: behaviour.rank)
+    right = [bool((behaviour.codes[:OWN] == wanted).all()) for behaviour in behaviours]
+    first = [behaviour for behaviour, is_right in zip(behaviours, right, strict=True) if is_right]
+    others = [behaviour for behaviour, is_right in zip(behaviours, right, strict=True) if not is_right]
+    table = features(collection, [*first, *others[:MOST]])
+    return table, 0 if first else len(table) - 1
 
 
 def fit(rows: list[tuple[Floats, int]], ridge: float = RIDGE) -> Floats:
@@ -92,7 +103,7 @@ def main() -> None:
     """Write the table of weights."""
     from importlib.resources import as_file
 
-    found = fit(training_rows())
+    found = fit(training_rows(jobs=jobs_or_all(None)))
     lines = [f'"{name}",{weight:.4f}' for name, weight in zip(COLUMNS, found, strict=True)]
     with as_file(TABLE) as path:
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")

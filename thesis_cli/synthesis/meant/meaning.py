@@ -34,12 +34,13 @@ def weighed(found: Solution, collection: Collection, semantics: Semantics) -> So
     task = collection.task
     if not collection.behaviours:
         return found
-    ranked = posterior(collection, semantics)
+    ranked = posterior(collection)
     programs = tuple(natural(behaviour.program(task)) for behaviour in ranked.behaviours[: 1 + NAMED])
     assert all(check(program, task, semantics) for program in programs)
     meaning = Meaning(
         shares=tuple(map(float, ranked.shares[: len(programs)])),
         others=programs[1:],
+        unseen=ranked.unseen,
         behaviours=len(ranked.behaviours) - 1,
         shortest=min(int(behaviour.rank[0]) for behaviour in ranked.behaviours),
         settles=tuple(questions(task, ranked, semantics, ASKED)),

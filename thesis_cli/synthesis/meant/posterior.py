@@ -1,10 +1,10 @@
 """The probability that each behaviour is the one that was meant: a softmax of linear scores.
 
-The prior part of a score is of its best program: lines, functions and lambdas, inputs that it ignores, how many
-programs of that length do the same. The evidence part is of the examples: every input has a value,
-so a program that has values on few inputs gains with each of the M examples (the size principle),
-and so does one whose outputs vary. A last score is that of everything that was not collected. The weights are
-learnt (`fitting`), so that probabilities are shares of tasks in which the behaviour is the right one.
+The score of a behaviour is that of its best program: lines, inputs that it ignores, and how many programs
+of that length do the same. A last score is that of everything that was not collected. The weights are
+learnt (`fitting`), so that probabilities are shares of tasks in which the behaviour is the right one. Which
+functions a program has, and what its outputs look like on other inputs (how many have none, how many are
+alike), predicts no better.
 """
 
 from __future__ import annotations
@@ -16,24 +16,20 @@ from importlib.resources import as_file, files
 
 import numpy as np
 
-from thesis_cli.base.arrays import Floats, Words
-from thesis_cli.synthesis.language.dsl import OPERATIONS, Semantics
-from thesis_cli.synthesis.meant.classes import Behaviour, Collection, Runner
+from thesis_cli.base.arrays import Floats
+from thesis_cli.synthesis.meant.classes import Behaviour, Collection
 from thesis_cli.synthesis.meant.inputs import OWN
 
 LONGEST = 7
 """Lengths from which on all programs count as equally long."""
 
 MANY = 5
-"""Examples that count, at most, in the evidence: what an example adds falls with their number."""
+"""Examples from which on nothing more is concluded from their number."""
 
 COLUMNS = (
     *(f"lines {n}" for n in range(1, LONGEST)),
     f"lines {LONGEST} or more",
-    *("log programs", "variable twice", "two arguments", "inputs ignored"),
-    *("log own valid", "log own valid x examples", "log other valid", "log other valid x examples"),
-    *("log commonest", "log commonest x examples", "constant"),
-    *(f"operation {o.name}" for o in OPERATIONS),
+    *("log programs", "inputs ignored"),
     *("other", "other, incomplete", "other, nothing found"),
     *(f"other, {n} examples" for n in range(1, MANY)),
     *(f"other, shortest {n}" for n in range(1, LONGEST)),
@@ -41,7 +37,6 @@ COLUMNS = (
 """Features, in the order of the weights."""
 
 _PLACES = {name: place for place, name in enumerate(COLUMNS)}
-_FIRST_OPERATION = _PLACES[f"operation {OPERATIONS[0].name}"]
 _OTHER = _PLACES["other"]
 TABLE = files("thesis_cli.synthesis.meant") / "weights.csv"
 
@@ -60,8 +55,8 @@ class Posterior:
 
     Attributes
     ----------
-    behaviours : the most probable one of those that do the same on the inputs of that kind.
-    shares : probabilities of all that do, together, shape (K,).
+    behaviours : the one of each that is `alike`.
+    shares : their probabilities, shape (K,).
     unseen : probability that none of them was meant.
     """
 
@@ -70,42 +65,34 @@ class Posterior:
     unseen: float
 
 
-def posterior(found: Collection, semantics: Semantics) -> Posterior:
-    """Probabilities of all behaviours of a collection; those that differ on other inputs alone are
-    one."""
-    behaviours = list(found.behaviours.values())
-    scores = features(found, behaviours, semantics) @ weights()
+def posterior(found: Collection) -> Posterior:
+    """Probabilities of all behaviours of a collection."""
+    behaviours = alike(found)
+    scores = features(found, behaviours) @ weights()
     chances = np.exp(scores - scores.max())
     chances /= chances.sum()
-    groups: dict[bytes, list[int]] = {}
-    for k, behaviour in enumerate(behaviours):
-        groups.setdefault(behaviour.codes[:OWN].tobytes(), []).append(k)
-    best = [min(group, key=lambda k: (-chances[k], behaviours[k].rank)) for group in groups.values()]
-    shares = np.array([chances[group].sum() for group in groups.values()])
-    ranked = sorted(range(len(best)), key=lambda g: (-shares[g], behaviours[best[g]].rank))
-    return Posterior([behaviours[best[g]] for g in ranked], shares[ranked], float(chances[-1]))
+    ranked = sorted(range(len(behaviours)), key=lambda k: (-chances[k], behaviours[k].rank))
+    return Posterior([behaviours[k] for k in ranked], chances[ranked], float(chances[-1]))
 
 
-def features(found: Collection, behaviours: list[Behaviour], semantics: Semantics) -> Floats:
+def alike(found: Collection) -> list[Behaviour]:
+    """One of the behaviours that do the same on inputs of the task's own kind, for each of these: of the
+    fewest lines, then by the number of programs."""
+    groups: dict[bytes, list[Behaviour]] = {}
+    for behaviour in found.behaviours.values():
+        groups.setdefault(behaviour.codes[:OWN].tobytes(), []).append(behaviour)
+    return [min(group, key=lambda b: (len(b.lines), -b.count, b.rank)) for group in groups.values()]
+
+
+def features(found: Collection, behaviours: list[Behaviour]) -> Floats:
     """Features of each behaviour, then those of all that was not collected, shape (K + 1, F)."""
     rows = np.zeros((len(behaviours) + 1, len(COLUMNS)))
-    examples, inputs = min(len(found.task.examples), MANY), len(found.task.inputs)
-    runner = Runner(found.inputs, semantics, wide=False)
-    by_length: dict[int, list[int]] = {}
-    for k, behaviour in enumerate(behaviours):
-        by_length.setdefault(len(behaviour.lines), []).append(k)
-    for length, places in by_length.items():
-        chosen = [behaviours[k] for k in places]
-        lines = np.stack([behaviour.lines for behaviour in chosen])
-        rows[places, min(length, LONGEST) - 1] = 1
-        evidence = _evidence(runner.codes(lines), examples)
-        numbers = np.stack([[np.log(b.count), b.rank[1], b.rank[2] - length] for b in chosen])
-        ignored = sum((lines[:, :, 1:] != v).all(axis=(1, 2)).astype(float) for v in range(inputs))
-        rows[places, LONGEST : LONGEST + 3], rows[places, LONGEST + 3] = numbers, ignored
-        rows[places, LONGEST + 4 : _FIRST_OPERATION] = evidence
-        for line in range(length):
-            rows[places, _FIRST_OPERATION + lines[:, line, 0]] += 1
-    other, shortest = rows[-1], min(by_length, default=LONGEST)
+    for row, behaviour in zip(rows, behaviours, strict=False):
+        taken = set(behaviour.lines[:, 1:].ravel().tolist())
+        row[min(len(behaviour.lines), LONGEST) - 1] = 1
+        row[LONGEST] = np.log(behaviour.count)
+        row[LONGEST + 1] = sum(v not in taken for v in range(len(found.task.inputs)))
+    other, shortest = rows[-1], min((len(behaviour.lines) for behaviour in behaviours), default=LONGEST)
     other[_OTHER] = 1
     other[_OTHER + 1] = found.complete < shortest
     other[_OTHER + 2] = not behaviours
@@ -114,19 +101,3 @@ def features(found: Collection, behaviours: list[Behaviour], semantics: Semantic
     if shortest < LONGEST:
         other[_PLACES[f"other, shortest {shortest}"]] = 1
     return rows
-
-
-def _evidence(codes: Words, examples: int) -> Floats:
-    """The part of the features that the examples weigh, shape (K, 7), from hashes of outputs."""
-    valid = codes != 0
-    own = valid[:, :OWN].mean(axis=1)
-    others = valid[:, OWN:].mean(axis=1) if valid.shape[1] > OWN else own  # none of the others is in a small range
-    commonest = np.array([_commonest(row[:OWN]) for row in codes])
-    logs = np.log(np.stack([own + 0.01, others + 0.03, commonest + 0.01], axis=1))
-    return np.column_stack([np.repeat(logs, 2, axis=1) * np.tile([1, examples], 3), commonest > 0.95])
-
-
-def _commonest(codes: Words) -> float:
-    """Share of the commonest output among all that there are."""
-    there = codes[codes != 0]
-    return float(np.unique(there, return_counts=True)[1].max() / len(there)) if len(there) else 1.0

@@ -139,6 +139,7 @@ class Meaning:
     ----------
     shares : probabilities of the program's behaviour, and of `others`.
     others : a program of each of the next most probable behaviours.
+    unseen : probability of all that was not collected.
     behaviours : number of other behaviours that fit.
     shortest : lines of the shortest program that fits.
     settles : inputs whose outputs would tell most about which behaviour was meant.
@@ -146,6 +147,7 @@ class Meaning:
 
     shares: tuple[float, ...]
     others: tuple[Program, ...]
+    unseen: float
     behaviours: int
     shortest: int
     settles: tuple[tuple[Value, ...], ...]
