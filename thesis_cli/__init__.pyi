@@ -552,8 +552,6 @@ def kernel_eval(
     size: int = ...,
     kernel: Literal['gaussian', 'laplace'] = ...,
     bandwidth: str | float = ...,
-    reduce: Literal['quantiles', 'random', 'herding', 'frank-wolfe', 'nystrom', 'atoms'] = ...,
-    draws: Literal['cells', 'random'] = ...,
     table: Any = ...,
     against: str | None = ...,
     points_out: str | Path | None = ...,
