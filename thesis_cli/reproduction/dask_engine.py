@@ -49,9 +49,11 @@ class DaskEngine:
 
         Raises
         ------
-        InputError : no scheduler or no worker answers, or a worker has several threads.
+        InputError : no scheduler or no worker answers, the scheduler ends, or a worker has several threads.
         """
         from distributed import KilledWorker, as_completed
+        from distributed.client import FutureCancelledError
+        from distributed.comm import CommClosedError
 
         errors: dict[int, str] = {}
         with self._client() as client:
@@ -69,7 +71,11 @@ class DaskEngine:
             submit(AHEAD)
             for future in finished:
                 place = places.pop(future)
-                error = future.exception() or future.result()
+                try:
+                    error = future.exception() or future.result()
+                except (FutureCancelledError, CommClosedError):
+                    problem = f"the dask scheduler {self.scheduler} has ended"
+                    raise InputError(problem, "start it, and run this again: results stay") from None
                 if isinstance(error, KilledWorker):
                     error = f"its worker was killed {error.allowed_failures + 1} times"
                 if error is not None:
@@ -82,6 +88,8 @@ class DaskEngine:
     def _client(self) -> Iterator[Client]:
         from distributed import Client, LocalCluster
 
+        for name in ("distributed", "distributed.client"):  # they tell of their connections
+            logging.getLogger(name).setLevel(logging.CRITICAL)
         if not self.scheduler:
             here: dict[str, Any] = {"n_workers": self.jobs, "threads_per_worker": 1, "dashboard_address": None}
             here["silence_logs"] = logging.ERROR
