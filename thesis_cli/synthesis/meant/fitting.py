@@ -28,7 +28,7 @@ from thesis_cli.synthesis.search.solver import Limits
 from thesis_cli.synthesis.training.corpora import held_out
 
 LENGTHS, EXAMPLES = (1, 2, 3, 4, 5, 6), (1, 2, 3, 4, 5, 10)
-TASKS, SEED = 120, 0
+TASKS, SEED = 80, 0
 """Tasks of each length."""
 
 LIMITS = Limits(max_length=max(LENGTHS), nodes=10**7)
