@@ -1,4 +1,4 @@
-"""Learns the weights of the posterior: `python -m thesis_cli.synthesis.meant.fitting`, some 7 minutes.
+"""Learns the weights of the posterior: `python -m thesis_cli.synthesis.meant.fitting`, some 4 minutes.
 
 Random programs of 1 to 6 lines, none of which does what a held-out one does, get 1 to 10 examples, with
 inputs of each kind (`kinds`). The programs that fit are collected as for a user, in the order of the
