@@ -76,22 +76,28 @@ def posterior(found: Collection) -> Posterior:
 
 
 def alike(found: Collection) -> list[Behaviour]:
-    """One of the behaviours that do the same on inputs of the task's own kind, for each of these: of the
-    fewest lines, then by the number of programs."""
+    """One of the behaviours that do the same on inputs of the task's own kind, for each of these: one that
+    ignores no input if there is one, then of the fewest lines, then of the most programs."""
     groups: dict[bytes, list[Behaviour]] = {}
     for behaviour in found.behaviours.values():
         groups.setdefault(behaviour.codes[:OWN].tobytes(), []).append(behaviour)
-    return [min(group, key=lambda b: (len(b.lines), -b.count, b.rank)) for group in groups.values()]
+    inputs = len(found.task.inputs)
+    return [
+        min(group, key=lambda b: (_ignored(b, inputs), len(b.lines), -b.count, b.rank)) for group in groups.values()
+    ]
+
+
+def _ignored(behaviour: Behaviour, inputs: int) -> int:
+    """Number of inputs that a program does not take."""
+    return inputs - len({v for v in behaviour.lines[:, 1:].ravel().tolist() if v < inputs})
 
 
 def features(found: Collection, behaviours: list[Behaviour]) -> Floats:
     """Features of each behaviour, then those of all that was not collected, shape (K + 1, F)."""
     rows = np.zeros((len(behaviours) + 1, len(COLUMNS)))
     for row, behaviour in zip(rows, behaviours, strict=False):
-        taken = set(behaviour.lines[:, 1:].ravel().tolist())
         row[min(len(behaviour.lines), LONGEST) - 1] = 1
-        row[LONGEST] = np.log(behaviour.count)
-        row[LONGEST + 1] = sum(v not in taken for v in range(len(found.task.inputs)))
+        row[LONGEST : LONGEST + 2] = np.log(behaviour.count), _ignored(behaviour, len(found.task.inputs))
     other, shortest = rows[-1], min((len(behaviour.lines) for behaviour in behaviours), default=LONGEST)
     other[_OTHER] = 1
     other[_OTHER + 1] = found.complete < shortest
