@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from thesis_cli.base.arrays import Bools, Floats, Ints
+from thesis_cli.base.arrays import Bools, Floats, Ints, total_of
 from thesis_cli.semantics.conditioning import conditional_weights
 from thesis_cli.semantics.conditions import Guards, Solved, is_even
 from thesis_cli.semantics.distributions import DISTRIBUTIONS, Distribution, quantiles
@@ -277,7 +277,7 @@ class Run:
                     sign = self._plan.solver.sign(call.arguments[1])
                     end = np.where(end * sign > 0, end, sign * math.inf)
             share = shares(end)
-            return float(weights @ np.broadcast_to(np.where(rising > 0, share, 1 - share), self.points))
+            return total_of(weights, np.where(rising > 0, share, 1 - share))
 
         def at_levels(levels: Floats) -> Floats:
             with np.errstate(all="ignore"):
