@@ -79,15 +79,6 @@ class Law:
         at = np.searchsorted(self.points, x, side="right")
         return np.asarray(at / len(self.points) if self.weights is None else np.append(0, self.weights.cumsum())[at])
 
-    def even(self) -> Law:
-        """The means of as many parts of equal weight, which are quick to draw from; the law itself if it has few."""
-        if self.weights is None or len(self.points) <= FEW:
-            return self
-        count = len(self.points)
-        sums, firsts = (np.append(0.0, np.cumsum(each)) for each in (self.weights, self.weights * self.points))
-        means = count * np.diff(np.interp(np.linspace(0.0, sums[-1], count + 1), sums, firsts))
-        return Law(np.maximum.accumulate(np.clip(means, self.points[0], self.points[-1])))
-
 
 class Coordinates(Protocol):
     """Where the coordinates of points come from, one after another.
