@@ -179,17 +179,9 @@ def test_an_observation_that_no_draw_solves_is_left_to_a_regression():
     assert sample.values.mean() == pytest.approx(math.pi / 6, rel=0.02)
 
 
-def test_parts_keep_means_and_atoms():
-    """A part of many values becomes as many of equal weight with the same mean; one of few stays."""
-    rng = np.random.default_rng(0)
-    points, weights = rng.normal(size=1000), rng.dirichlet(np.ones(1000))
-    law = Law.of(points, weights)
-    even = law.even()
-    assert even.weights is None
-    assert even.points.mean() == pytest.approx(weights @ points, abs=1e-12)
-    assert (np.diff(even.points) >= 0).all()
+def test_laws_of_weighted_points():
+    """Equal points are one, with the sum of their weights."""
     few = Law.of(np.array([2.0, 1.0, 2.0]), np.array([0.5, 0.25, 0.25]))
-    assert few.even() is few
     assert few.points.tolist() == [1, 2]
     assert few.quantile(np.array([0.2, 0.3, 0.9])).tolist() == [1, 2, 2]
     assert few.share(np.array([0.5, 1.0, 3.0])).tolist() == [0, 0.25, 1]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from thesis_cli.base.arrays import Bools, Floats
+from thesis_cli.base.arrays import Bools, Floats, total_of
 from thesis_cli.base.errors import InputError, ModelTooLarge
 from thesis_cli.embeddings import statistics
 
@@ -168,4 +168,4 @@ def wasserstein(a: Expansion, b: Expansion) -> float | None:
     if abs(a.total - b.total) > EQUAL * max(1.0, a.total):
         return None
     apart = a.minus(b)
-    return float(np.abs(np.cumsum(apart.weights)[:-1]) @ np.diff(apart.points[:, 0]))
+    return total_of(np.abs(np.cumsum(apart.weights)[:-1]), np.diff(apart.points[:, 0]))

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from thesis_cli.base.arrays import Floats
+from thesis_cli.base.arrays import Floats, total_of
 from thesis_cli.base.errors import InputError
 from thesis_cli.embeddings.expansion import Expansion
 from thesis_cli.embeddings.gauss_sums import GaussSums, LaplaceSums
@@ -68,7 +68,7 @@ class Kernel(ABC):
     def inner(self, a: Expansion, b: Expansion) -> float:
         """Inner product sum_mn a_m b_n k(x_m, y_n) of two expansions."""
         small, large = (a, b) if len(a) <= len(b) else (b, a)
-        return float(small.weights @ self.values(large, small.points))
+        return total_of(small.weights, self.values(large, small.points))
 
     def norm(self, expansion: Expansion) -> float:
         """RKHS norm of an expansion.

@@ -6,17 +6,17 @@ import math
 
 import numpy as np
 
-from thesis_cli.base.arrays import Floats
+from thesis_cli.base.arrays import Floats, total_of
 
 
 def mean(weights: Floats, x: Floats) -> float:
     """Weighted sum of w_m x_m over rows m."""
-    return float(weights @ x)
+    return total_of(weights, x)
 
 
 def variance(weights: Floats, x: Floats) -> float:
     """Mean squared distance to the mean, for weights of sum 1."""
-    return float(weights @ (x - weights @ x) ** 2)
+    return total_of(weights, (x - mean(weights, x)) ** 2)
 
 
 def sd(weights: Floats, x: Floats) -> float:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from thesis_cli.base.arrays import Bools, Floats, Ints
+from thesis_cli.base.arrays import Bools, Floats, Ints, total_of
 from thesis_cli.semantics.conditioning import conditional_weights
 from thesis_cli.semantics.conditions import Guards, Solved, is_even
 from thesis_cli.semantics.distributions import DISTRIBUTIONS, Distribution, quantiles
@@ -78,15 +78,6 @@ class Law:
         """Probabilities of values up to x."""
         at = np.searchsorted(self.points, x, side="right")
         return np.asarray(at / len(self.points) if self.weights is None else np.append(0, self.weights.cumsum())[at])
-
-    def even(self) -> Law:
-        """The means of as many parts of equal weight, which are quick to draw from; the law itself if it has few."""
-        if self.weights is None or len(self.points) <= FEW:
-            return self
-        count = len(self.points)
-        sums, firsts = (np.append(0.0, np.cumsum(each)) for each in (self.weights, self.weights * self.points))
-        means = count * np.diff(np.interp(np.linspace(0.0, sums[-1], count + 1), sums, firsts))
-        return Law(np.maximum.accumulate(np.clip(means, self.points[0], self.points[-1])))
 
 
 class Coordinates(Protocol):
@@ -277,7 +268,7 @@ class Run:
                     sign = self._plan.solver.sign(call.arguments[1])
                     end = np.where(end * sign > 0, end, sign * math.inf)
             share = shares(end)
-            return float(weights @ np.broadcast_to(np.where(rising > 0, share, 1 - share), self.points))
+            return total_of(weights, np.where(rising > 0, share, 1 - share))
 
         def at_levels(levels: Floats) -> Floats:
             with np.errstate(all="ignore"):

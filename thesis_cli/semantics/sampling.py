@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thesis_cli.base.arrays import Floats
+from thesis_cli.base.arrays import Floats, total_of
 from thesis_cli.base.errors import InputError
 from thesis_cli.embeddings.expansion import Expansion
 from thesis_cli.semantics.conditions import Solver, distinct, fewer_names, is_draw
@@ -179,7 +179,7 @@ def _summed(logs: Floats, power: float) -> Floats:
 
 def _effective(weights: Floats) -> float:
     """(sum w)^2 / (n sum w^2), the share of points that count; 0 if none does."""
-    squares = float(weights @ weights)
+    squares = total_of(weights, weights)
     return float(weights.sum()) ** 2 / (len(weights) * squares) if squares > 0 else 0.0
 
 
