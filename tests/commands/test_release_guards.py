@@ -34,7 +34,7 @@ def test_the_private_table_is_no_public_table(cli, people):  # noqa: F811
     table = pd.read_csv(people / "people.csv", dtype=str, keep_default_na=False)
     table.sample(frac=1, random_state=1).to_csv(people / "shuffled.csv", index=False)
     before = files_in(people)
-    for name, more in (("people.csv", ()), ("link.csv", ("--public-is-public",)), ("shuffled.csv", ())):
+    for name, more in (("people.csv", ()), ("link.csv", ("--confirm-public",)), ("shuffled.csv", ())):
         result = cli(*PUBLIC, "--public", name, *more)
         assert (result.status, result.out) == (2, "")
         assert re.fullmatch(r"error: --public (is the|has the very rows of the) private table[^\n]*\n", result.err)
@@ -49,8 +49,8 @@ def test_public_rows_that_the_table_has_are_to_be_confirmed(cli, people):  # noq
     result = cli(*PUBLIC, "--public", "mixed.csv")
     assert result.status == 2
     assert "4 of the 13 rows of --public are rows of the private table" in result.err
-    assert "--public-is-public" in result.err
-    assert cli(*PUBLIC, "--public", "mixed.csv", "--public-is-public").status == 0
+    assert "--confirm-public" in result.err
+    assert cli(*PUBLIC, "--public", "mixed.csv", "--confirm-public").status == 0
 
 
 def test_no_file_is_both_read_and_written(cli, people):  # noqa: F811

@@ -198,8 +198,8 @@ def test_a_model_beyond_enumeration_gets_the_exact_answer_or_bounds(cli):
     write_grid(7, "g.uai")
     found = estimates(cli, "g.uai", "--order", 1, "--seed", 1)
     assert [e["kind"] for e in found] == ["exact"]
-    small = ("--memory", 0.00001, "--order", 2, "--samples", 20, "--seed", 1)
-    write_grid(10, "h.uai")
+    small = ("--memory", 0.001, "--order", 2, "--samples", 20, "--seed", 1)
+    write_grid(18, "h.uai")
     result = cli("renyi", "h.uai", *small, "--json")
     assert "no exact answer: " in result.err
     assert [e["kind"].split()[0] for e in json.loads(result.out)["estimates"]] == ["lower", "upper"]
@@ -337,8 +337,8 @@ def test_noise_on_every_configuration_is_refused_for_a_model_too_large(cli, opti
 
 
 def test_a_function_of_an_entropy_has_no_bounds(cli):
-    write_grid(10, "g.uai")
-    result = cli("renyi", "g.uai", "--quantity", "collision-probability", "--memory", 0.00001)
+    write_grid(18, "g.uai")
+    result = cli("renyi", "g.uai", "--quantity", "collision-probability", "--memory", 0.001)
     assert result.status == 2
     assert result.err.splitlines()[-1].startswith("error: g.uai: ")
 

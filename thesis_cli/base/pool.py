@@ -117,8 +117,9 @@ def _in_processes(
 
     options = {"batch_size": 1, "return_as": "generator_unordered"}
     run = Parallel(jobs, backend="loky", initializer=_belong_to, initargs=(os.getpid(),), **options)
-    # A process that has grown, for example by compiling, is replaced; that is no news to a user.
-    warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
+    # No news to a user: a process that has grown, by compiling for example, is replaced; work is given up after Ctrl-C.
+    for text in ("A worker stopped while some jobs", ".*tasks have been successfully executed"):
+        warnings.filterwarnings("ignore", text, UserWarning)
     resource_tracker.ensure_running()  # started later, it would unblock what is blocked here
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # the processes inherit it
     try:

@@ -31,9 +31,7 @@ FIGURE = typer.Option(help="File for the figure, .png; a .pdf goes beside it.", 
 
 def shell_command(name: str, command: Command) -> Callable[..., None]:
     """A function whose signature Typer turns into the options of a command."""
-    own = [_parameter(field) for field in command.fields.values()]
-    own += [_hidden(alias, command.fields[name]) for alias, name in aliases_of(command.fields).items()]
-    files = []
+    own, files = _parameters(command.fields), []
     writes = command.saves and "out" in command.fields
     if command.saves:
         files = [_flag("no_out", Annotated[bool, NO_OUT])]
@@ -96,8 +94,13 @@ def own_command(name: str, own: OwnCommand) -> Callable[..., None]:
         if found.status:
             raise typer.Exit(found.status)
 
-    parameters = [*map(_parameter, own.fields.values()), *_shared(own.json)]
-    return _with_signature(call, name, own, parameters)
+    return _with_signature(call, name, own, [*_parameters(own.fields), *_shared(own.json)])
+
+
+def _parameters(fields: Mapping[str, OptionField]) -> list[inspect.Parameter]:
+    """The fields of a request, and their other names."""
+    others = [_hidden(alias, fields[name]) for alias, name in aliases_of(fields).items()]
+    return [*map(_parameter, fields.values()), *others]
 
 
 def _outputs(request: Request) -> list[Path | None]:
