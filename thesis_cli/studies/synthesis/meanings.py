@@ -76,9 +76,9 @@ def answers(
         for count in examples:
             task = Task("known", tuple(shown[:count]))
             what = {"length": length, "kind": kind, "program": number, "examples": count}
-            found = _solved(task, program)
-            row = {**what, **_answer(found, fresh)}
-            rows.append({**row, **(_asked(found, task, program, fresh) if count == asked else {})})
+            solved = _solved(task, program)
+            row = {**what, **_answer(solved, fresh)}
+            rows.append({**row, **(_asked(solved, task, program, fresh) if count == asked else {})})
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
