@@ -249,9 +249,9 @@ def test_a_kernel_is_stale_once_a_module_changes_that_its_own_imports(tmp_path, 
             found.cache_clear()
         names = {"__name__": "thesis_cli.kernels", "LEVEL": level}
         exec(compile(places["kernels"].read_text().partition(")\n")[2], str(places["kernels"]), "exec"), names)
-        before = LEDGER.compiled
-        assert kernel()(names["level"])() == level
-        return LEDGER.compiled > before
+        compiled = kernel()(names["level"])
+        assert compiled() == level
+        return bool(compiled.stats.cache_misses)  # of this kernel alone: another thread may compile others
 
     assert run(3)
     assert not run(3)
