@@ -19,6 +19,7 @@ from thesis_cli.structured.names import Decision
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
     from thesis_cli.base.arrays import Floats, Ints
     from thesis_cli.commands.structured_train import StructuredTrainResult
@@ -122,6 +123,16 @@ class StructuredPredictResult(Result):
             "losses": {name: mean for name, (mean, _) in self.losses.items()},
             "standard_errors": {name: error for name, (_, error) in self.losses.items()},
         }
+
+    @presentation
+    def draw(self) -> Figure:
+        """How often each label has each of its values, or ranks."""
+        from thesis_cli.commands.figures.shares import draw_values
+
+        task = self.predictor.task
+        values = task.labels_of(self.structures)
+        word = "rank" if task.name == "ranking" else "value"
+        return draw_values(task.labels, values, word, "share of the rows", counted(len(values), "row"))
 
 
 def run(request: StructuredPredictRequest, progress: Progress) -> StructuredPredictResult:
@@ -229,7 +240,7 @@ COMMAND = Command(
     examples=(
         "structured predict data/labels/iris-ranking-test.csv --weights data/labels/iris-ranking.safetensors",
         "structured predict data/labels/tumours-test.csv --weights data/labels/tumours-pairs.safetensors "
-        "--decision marginal --out results/runs/tumours.csv",
+        "--decision marginal --out results/runs/tumours.csv --figure results/runs/tumours.png",
         "structured predict data/labels/iris-ranking-test.csv --weights data/labels/iris-ranking.safetensors "
         "--best 3 --out results/runs/best.csv",
     ),

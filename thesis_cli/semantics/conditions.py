@@ -195,25 +195,25 @@ class Solver:
         """Draws, by their ids, and columns of a table that the value of an expression depends on, also by
         conditions.
         """
-        found, seen, todo = set[int | str](), set[str](), [node]
-        while todo:
-            part = todo.pop()
+        found, seen, pending = set[int | str](), set[str](), [node]
+        while pending:
+            part = pending.pop()
             if isinstance(part, Variable):
                 if part.name not in self.bindings:
                     found.add(part.name)
                 elif part.name not in seen:
                     seen.add(part.name)
-                    todo.append(self.bindings[part.name])
+                    pending.append(self.bindings[part.name])
                 continue
             if id(part) in found:
                 continue
             if is_draw(part):
                 found.add(id(part))
                 for solved in self.solved.get(id(part), ()):
-                    todo.extend(solved.others)
+                    pending.extend(solved.others)
                 if id(part) in self.passed:
-                    todo.append(self.passed[id(part)])
-            todo.extend([part.body] if isinstance(part, Let) else parts_of(part))
+                    pending.append(self.passed[id(part)])
+            pending.extend([part.body] if isinstance(part, Let) else parts_of(part))
         return found
 
     def is_discrete(self, node: Expression) -> bool:

@@ -129,9 +129,9 @@ def _is_apart(node: Expression, solver: Solver) -> bool:
 
 def _walk(node: Expression, leave: frozenset[int] | set[int] = frozenset()) -> Iterator[Expression]:
     """All nodes of an expression, but not what is inside those to leave."""
-    todo = [node]
-    while todo:
-        part = todo.pop()
+    pending = [node]
+    while pending:
+        part = pending.pop()
         yield part
         if id(part) not in leave:
-            todo.extend(reversed(parts_of(part)))
+            pending.extend(reversed(parts_of(part)))

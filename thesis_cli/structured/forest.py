@@ -1,4 +1,7 @@
-"""Extremely randomised trees that learn expected labels, whose predictions serve as further inputs."""
+"""Extremely randomised trees that learn expected labels, whose predictions serve as further inputs.
+
+A kernel grows them, since to import scikit-learn's takes longer than to learn from most tables.
+"""
 
 from __future__ import annotations
 

@@ -150,6 +150,20 @@ def test_an_audit_shows_what_is_claimed_and_what_is_proven(axes):
     assert points(found)[2] == [[1.5, 0.0], [0.5, 1.0]]
 
 
+@pytest.mark.parametrize("places", [1, 2])
+def test_of_predictions_the_best_of_each_row_count(axes, places):
+    """Ranks begin at 1."""
+    best = [(1, 2, 3), (2, 1, 3), (1, 3, 2), (1, 2, 3)]
+    others = [(3, 2, 1)] * 4 * (places - 1)
+    rows = [(1, *each) for each in best] + [(2, *each) for each in others]
+    text = "place,a,b,c,log_probability\n" + "".join(",".join(map(str, row)) + ",-1\n" for row in rows)
+    record = {"command": "structured predict", "labels": ["a", "b", "c"], "task": "ranking"}
+    (found,) = axes(text, record)
+    assert [bars.get_label() for bars in found.containers] == ["rank 1", "rank 2", "rank 3"]
+    widths = [[bar.get_width() for bar in bars] for bars in found.containers]
+    assert widths == [[0.75, 0.25, 0], [0.25, 0.5, 0.25], [0, 0.25, 0.75]]
+
+
 @pytest.mark.parametrize(("record", "level"), [({"command": "dp-test", "settings": {"level": 0.2}}, 0.2), ({}, 0.05)])
 def test_p_values_are_drawn_beside_the_level_and_unresolved_ones_are_arrows(axes, record, level):
     rows = "noisy mean,0.125,99\npermutation,0.01,99\n"
@@ -165,6 +179,7 @@ def test_p_values_are_drawn_beside_the_level_and_unresolved_ones_are_arrows(axes
     ("command", "text", "problem"),
     [
         ("estimate-z", HEADING + "m,1,2.5\n", "row 1 has no kind or no method"),
+        ("structured predict", "a,b\n1,0\n", "has no labels that its record names"),
         ("sample", "x,y\n0,-5\n", "has a cell in column y that is no state"),
         ("sample", "x,y\n0,1000000\n", "1,000,001 states of a variable"),
         ("marginals", "variable,state,probability\n0,0,1\n999999,99999,1\n", "lacks most variables"),

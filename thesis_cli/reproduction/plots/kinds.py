@@ -24,6 +24,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "renyi": ("estimates", "entropies"),
     "sample": ("states", "samples"),
     "structured sample": ("states", "samples"),
+    "structured predict": ("states", "predictions"),
     "marginals": ("states", "marginals"),
     "map": ("states", "best"),
     "dp-release": ("tables", "release"),

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, about
 from thesis_cli.base.wording import counted
-from thesis_cli.commands.figures.shares import NAMED, draw_shares, shown
+from thesis_cli.commands.figures.shares import NAMED, draw_shares, draw_values, shown
 from thesis_cli.reproduction.plots.run import Run
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ PANELS = 8
 """Images of a figure."""
 MOST_SITES = 10**6
 """Sites of the largest grid that is recognised."""
-MOST_STATES = 64
-"""States of a variable that a map has room for."""
 MOST_INDEX = 2**31
 """States, and indices of vectors, are smaller."""
 RANKS = 1000
@@ -50,13 +48,24 @@ def samples(run: Run) -> Figure:
         images = [("mean of all", states.mean(axis=0)[grid])]
         images += [(f"draw {k + 1}", row[grid]) for k, row in enumerate(states[: PANELS - 1])]
         return _images(images, title, "state")
-    count = int(states.max()) + 1
-    if count > MOST_STATES:
-        problem = f"has {counted(count, 'state')} of a variable, and up to {MOST_STATES} are drawn"
-        raise InputError(problem, "give --x and --y, columns of it", source=run.path)
-    shares = np.stack([(states == k).mean(axis=0) for k in range(count)], axis=1)
     word = "state" if run.command in ("", "sample") else "value"
-    return draw_shares(names, shares, {k: f"{word} {k}" for k in range(count)}, "share of the draws", title)
+    with about(run.path):
+        return draw_values(names, states.astype(np.int64), word, "share of the draws", title)
+
+
+def predictions(run: Run) -> Figure:
+    """How often each label has each value among the best structures of all rows."""
+    import numpy as np
+
+    found = run.record.get("labels")
+    names = [str(name) for name in found if run.has(name)] if isinstance(found, list) else []
+    if not names:
+        raise InputError("has no labels that its record names", "structured predict writes them", source=run.path)
+    best = run.floats("place") == 1 if run.has("place") else np.full(len(run.table), fill_value=True)
+    values = np.stack([run.floats(name)[best] for name in names], axis=1).astype(np.int64)
+    word = "rank" if run.record.get("task") == "ranking" else "value"
+    with about(run.path):
+        return draw_values(names, values, word, "share of the rows", counted(len(values), "row"))
 
 
 def marginals(run: Run) -> Figure:
