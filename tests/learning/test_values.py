@@ -102,3 +102,27 @@ def test_means_under_noise_are_between_levels():
     found = denoised(shared(1.0, (0.1, 0.1)), GREY, noisy, "marginal", 50, 1)
     assert ((found >= 0) & (found <= 3)).all()
     assert not set(found.ravel()) <= set(GREY.values)
+
+
+def test_a_pixel_above_a_threshold_and_not_above_a_lower_one_has_a_level():
+    assert GREY.images(np.array([[[0.0, 1.0]], [[1.0, 1.0]]])).tolist() == [[[1.0, 3.0]]]
+
+
+@pytest.mark.parametrize(
+    ("values", "noisy", "words"),
+    [
+        (GREY, [[0.2, 2.9]], ""),
+        (GREY, [[1.0, 1.3]], ""),
+        (GREY, [[-20.0, 25.0]], ""),
+        (GREY, [[1.0, 1.1]], "values from 1 to 1.1 may be in other units than the weights' levels from 0 to 3"),
+        (GREY, [[0.0, 255.0]], "values from 0 to 255"),
+        (GREY, [[7.0, 9.0]], "values from 7 to 9"),
+        (LABELS, [[2.0, 9.0]], ""),
+        (LABELS, [[2.0, 3.0]], "0.5 of the pixels have labels that the weights do not know, such as 3"),
+        (Values(), [[True, True]], ""),
+    ],
+)
+def test_images_of_other_units_or_labels_raise_doubts(values, noisy, words):
+    found = values.doubt(np.array([noisy]))
+    assert found.startswith(words)
+    assert bool(found) == bool(words)

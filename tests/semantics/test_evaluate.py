@@ -98,8 +98,21 @@ def test_answers_that_are_integrated_out():
     exact = {"prob(<= 0.5)": 0.125, "prob(> 1.5)": 0.125, "quantile(0.125)": 0.5, "median": 1.0, "prob(== 1)": 0.0}
     for query in parse_queries(", ".join(exact)):
         assert found.answer(query)[0] == pytest.approx(exact[query.text], abs=1e-5)
-    ends = [found.answer(query)[0] for query in parse_queries("quantile(0), quantile(1)")]
-    assert ends == [found.values.points.min(), found.values.points.max()]
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        ("normal(0, 1)", (math.nan,) * 2),
+        ("uniform(0, 1) ** 2", (math.nan,) * 2),
+        ("bernoulli(0.3) + 2", (2, 3)),
+        ("7", (7, 7)),
+    ],
+)
+def test_quantiles_beyond_which_there_are_few_values_are_unknown(text, ends):
+    found = evaluate(parse(text), SMALL)
+    answers = [found.answer(query)[0] for query in parse_queries("quantile(0), quantile(1)")]
+    assert answers == pytest.approx(ends, abs=0, nan_ok=True)
 
 
 def test_a_quantile_at_the_end_of_an_atom_has_a_wide_error():

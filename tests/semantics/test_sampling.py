@@ -82,6 +82,7 @@ def test_an_observed_variable_has_one_value():
 MIXED = 1 / (1 + math.exp(2.0 - 4.5))
 """Probability of the first of two normal laws of means 0 and 5 at 2."""
 SPREAD = math.sqrt(MIXED * (1 - MIXED))
+SLANTED = math.sqrt(2 / 3)
 
 
 def chosen():
@@ -112,6 +113,7 @@ CHOSEN = chosen()
         ("let x = normal(0, 1) given abs(normal(x, 0.5)) == 1 in x", 0, math.sqrt(0.84)),
         ("let x = normal(0, 1), y = normal(0, 1) given x * x + y * y == 4 in x", 0, math.sqrt(2)),
         ("let x = gamma(2, 1) given (x - 1) ** 3 == 8 in x", 3, 0),
+        ("let x = normal(0, 1), y = normal(0, 1), z = normal(0, 1) given x + y + z == 3, x - y == 1 in z", 1, SLANTED),
         ("let b = bernoulli(0.5), x = if(b, normal(0, 1), normal(5, 1)) given x == 2 in b", MIXED, SPREAD),
         ("let b = bernoulli(0.5), x = normal(0, 1), y = if(b, x, laplace(0, 1)) given y == 1, x > 0 in x", *CHOSEN),
     ],

@@ -88,10 +88,16 @@ def test_a_journal_cut_anywhere_keeps_its_whole_lines_and_goes_on(tmp_path):
             raise KeyboardInterrupt
 
 
-def damaged(place, programs):
+def damaged(place, programs, **more):
     """A line of a journal that does not belong there."""
-    row = {"place": place, "order": list(ORDERS[1].probabilities), "solution": {**vars(FOUND[0]), "programs": programs}}
-    return json.dumps(row).encode()
+    solution = {**vars(FOUND[0]), "programs": programs, **more}
+    return json.dumps({"place": place, "order": list(ORDERS[1].probabilities), "solution": solution}).encode()
+
+
+def weighed(**changes):
+    """A line whose meaning differs from a possible one."""
+    meaning = {"shares": [0.5, 0.2], "others": [SORT.one_line], "unseen": 0.1, "behaviours": 1, "shortest": 1}
+    return damaged(1, [SORT.one_line], meaning={**meaning, "settles": [], **changes})
 
 
 @pytest.mark.parametrize(
@@ -105,6 +111,9 @@ def damaged(place, programs):
         damaged(1, ["a <- [int]"]),
         damaged(1, [SORT.one_line]).replace(b'"order"', b'"other"'),
         b'{"place": 1, "order": "", "solution": {"programs": []}}',
+        weighed(unseen="x"),
+        weighed(unseen=7.5),
+        weighed(shares=[0.5]),
     ],
 )
 def test_damaged_lines_are_left_out(tmp_path, line):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -25,6 +26,8 @@ from thesis_cli.commands.inputs.images import (
     paired,
     threshold_option,
 )
+
+logger = logging.getLogger("thesis_cli")
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -157,7 +160,8 @@ class DenoiseResult(Result):
         from thesis_cli.commands.figures.denoising import draw_images
 
         rows = {"noisy": self.noisy, "denoised": self.images.pixels}
-        return draw_images(self.images.names, rows if self.clean is None else {**rows, "clean": self.clean})
+        rows = rows if self.clean is None else {**rows, "clean": self.clean}
+        return draw_images(self.images.names, rows, self.values)
 
     @presentation
     def save(self, path: str | Path) -> list[Path]:
@@ -200,6 +204,8 @@ def run(request: DenoiseRequest, progress: Progress) -> DenoiseResult:
         found = open_images(request.clean, request.threshold, several)
         clean = paired(noisy, found, (request.noisy, request.clean)).pixels
     chosen = _chosen(request, noisy)
+    if doubt := values.doubt(noisy.pixels):
+        logger.warning("%s: %s", request.noisy if isinstance(request.noisy, str | Path) else "noisy images", doubt)
     kind = _type(noisy, values)
     _check_files(request, noisy, _suffix(kind))
     with about(_label(request.weights)), progress(len(noisy.names) * values.parts, "images") as tick:
@@ -215,6 +221,9 @@ def run(request: DenoiseRequest, progress: Progress) -> DenoiseResult:
             solver=decoder,
             progress=tick,
         )
+    solver = f"{decoder.name}{' of each threshold' * (values.kind == 'grey')}, {decoder.guarantee}"
+    if values.kind == "labels":
+        solver = "alpha-expansion, approximate"
     pixels = (np.rint(pixels) if kind.kind == "u" else pixels).astype(kind)
     columns: dict[str, Any] = {"name": noisy.names, "changed": (pixels != noisy.pixels).sum(axis=(1, 2))}
     if clean is not None:
@@ -228,7 +237,7 @@ def run(request: DenoiseRequest, progress: Progress) -> DenoiseResult:
         noisy=noisy.pixels,
         clean=clean,
         values=values,
-        solver="alpha-expansion, approximate" if values.kind == "labels" else f"{decoder.name}, {decoder.guarantee}",
+        solver=solver,
     )
     if request.out is not None:
         result.save(request.out)
@@ -269,13 +278,13 @@ def _check_values(request: DenoiseRequest, values: Values) -> None:
 
 
 def _type(noisy: Images, values: Values) -> Any:
-    """The type of denoised pixels: that of bytes and the like if it holds all levels or labels."""
+    """The type of denoised pixels: that of noisy bytes and the like if they hold all levels, rounded, or labels."""
     import numpy as np
 
     found = noisy.pixels.dtype
     if values.kind == "two":
         return np.dtype(bool)
-    levels = np.array(values.values)
+    levels = np.array(values.values if values.kind == "labels" else np.rint(values.values))
     whole = found.kind == "u" and ((levels >= 0) & (levels <= np.iinfo(found).max) & (levels % 1 == 0)).all()
     return found if whole else np.dtype(np.float64)
 

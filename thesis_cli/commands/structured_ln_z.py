@@ -110,23 +110,25 @@ class StructuredLnZResult(EstimatesResult):
     Attributes
     ----------
     costs : ratios, samples and uniform structures of a telescoping product.
+    meaning : a sentence on what annealing proves.
     """
 
     costs: Mapping[str, int] = field(default_factory=dict)
+    meaning: str = ""
 
     title: ClassVar[str] = "model"
 
     @presentation
     def facts(self) -> Mapping[str, Any]:
         """Estimates and costs, for JSON."""
-        return {**super().facts(), **self.costs}
+        return {**super().facts(), **self.costs, "meaning": self.meaning}
 
     @presentation
     def details(self) -> list[tuple[str, str]]:
-        """Cost of a telescoping product."""
+        """Cost of a telescoping product, and what annealing proves."""
         costs = self.costs
         if not costs:
-            return []
+            return [("meaning", self.meaning)] if self.meaning else []
         steps = f", {costs['uniform_structures']:,} uniform structures" * (costs["uniform_structures"] > 0)
         return [("product", f"{counted(costs['ratios'], 'ratio')}, {counted(costs['samples'], 'sample')}{steps}")]
 
@@ -139,6 +141,7 @@ class _FoundEstimates:
     calls: int = 0
     posterior: GammaPosterior | None = None
     costs: Mapping[str, int] = field(default_factory=dict)
+    meaning: str = ""
 
 
 def run(request: StructuredLnZRequest, progress: Progress) -> StructuredLnZResult:
@@ -163,6 +166,7 @@ def run(request: StructuredLnZRequest, progress: Progress) -> StructuredLnZResul
         description=model.describe(),
         map_calls=sum(one.calls for one in found),
         costs={name: cost for one in found for name, cost in one.costs.items()},
+        meaning="".join(one.meaning for one in found),
     )
 
 
@@ -229,7 +233,8 @@ def _ais(job: _Job) -> _FoundEstimates:
     visits = CHAINS * sum(len(factor.scope) for factor in graph.factors)
     own = {"chains": CHAINS, "temperatures": min(max(VISITS // max(1, visits), TEMPERATURES[0]), TEMPERATURES[1])}
     options = LnZOptions(samples=0, seed=job.seed, jobs=1, confidence=job.confidence)
-    return _FoundEstimates(list(answer("ais", graph, options, job.progress, own).estimates))
+    found = answer("ais", graph, options, job.progress, own)
+    return _FoundEstimates(list(found.estimates), meaning=found.meaning)
 
 
 def _perturb(job: _Job) -> _FoundEstimates:

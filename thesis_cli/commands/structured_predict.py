@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,10 +106,10 @@ class StructuredPredictResult(Result):
         ]
         if means:
             _, error = self.losses["zero_one"]
-            found.append(("losses", f"{losses_text(means)} (standard error of the first {error:.2%})"))
+            found.append(("losses", losses_text(means) + _spread(f"of the first {error:.2%}", error)))
         if "log_likelihood" in self.losses:
             mean, error = self.losses["log_likelihood"]
-            found.append(("log-loss", f"{-mean:.4f} nats a row (standard error {error:.4f})"))
+            found.append(("log-loss", f"{0.0 - mean:.4f} nats a row" + _spread(f"{error:.4f}", error)))
         return found
 
     @presentation
@@ -211,6 +212,12 @@ def _log_likelihood(
         return {name: -negative_log_likelihood(predictor.task.space, weights, structures, known)}
     except ModelTooLarge:
         return {}
+
+
+@presentation
+def _spread(text: str, error: float) -> str:
+    """A standard error in brackets, unless one row has none."""
+    return f" (standard error {text})" if math.isfinite(error) else ""
 
 
 def _mean(values: Floats) -> tuple[float, float]:

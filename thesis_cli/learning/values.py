@@ -27,6 +27,9 @@ Pixels = npt.NDArray[Any]
 
 MOST_LABELS = 64
 
+FARTHEST = 20
+"""Largest ratio of the range of noisy grey images to that of the levels, or the reverse, that raises no doubt."""
+
 
 @dataclass(frozen=True)
 class Values:
@@ -111,10 +114,33 @@ class Values:
 
     def images(self, found: Floats) -> Floats:
         """Grey images from binary ones, or from the probabilities of a 1, whose sum is the mean; shape
-        (count parts, h, w) -> (count, h, w)."""
+        (count parts, h, w) -> (count, h, w).
+
+        A pixel that is above a threshold but not above a lower one, as a network may find, has the level
+        of the number of thresholds that it is above.
+        """
         steps = np.diff(self.values)
-        parts = found.reshape(-1, self.parts, *found.shape[1:])
+        parts = -np.sort(-found.reshape(-1, self.parts, *found.shape[1:]), axis=1)
         return np.asarray(self.values[0] + np.einsum("kpij,p->kij", parts, steps))
+
+    def doubt(self, noisy: Pixels) -> str:
+        """Why noisy images may not be of these values, in words; empty if nothing says so."""
+        if self.kind == "labels":
+            known = np.isin(noisy, self.values)
+            if known.all():
+                return ""
+            others = ", ".join(f"{value:g}" for value in np.unique(noisy[~known])[:5])
+            return f"{(~known).mean():.3g} of the pixels have labels that the weights do not know, such as {others}"
+        if self.kind == "two":
+            return ""
+        low, high = float(noisy.min()), float(noisy.max())
+        first, last = self.values[0], self.values[-1]
+        spread = (high - low) / (last - first)
+        if 1 / FARTHEST < spread < FARTHEST and low < 2 * last - first and high > 2 * first - last:
+            return ""
+        return (
+            f"values from {low:g} to {high:g} may be in other units than the weights' levels from {first:g} to {last:g}"
+        )
 
     def errors(self, found: Pixels, clean: Pixels) -> Floats:
         """Error of each image: the root mean square of grey ones, the share of wrong pixels of others,

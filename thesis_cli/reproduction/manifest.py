@@ -61,7 +61,7 @@ def changed(folder: Path) -> dict[str, str]:
         digests = {name: about[DIGEST] for name, about in known.items()}
     except FileNotFoundError:
         return {}
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise InputError("is no manifest", "thesis-cli report writes it again", source=folder / NAME) from None
     found = {}
     for name, known_digest in digests.items():

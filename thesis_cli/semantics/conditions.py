@@ -13,13 +13,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import permutations
 
 from thesis_cli.semantics.distributions import DISTRIBUTIONS
 from thesis_cli.semantics.functions import FUNCTIONS
 from thesis_cli.semantics.ranges import REALS, Interval, Operand
 from thesis_cli.semantics.syntax import Call, Expression, Let, Number, Place, Variable
 
+MOST_ORDERED = 4
+"""Largest number of equations of a `let` of which all orders are tried."""
 LOCATED = ("normal", "laplace")
 """Distributions of a location, the first parameter, plus noise."""
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
@@ -297,10 +300,28 @@ class Solver:
         return node.name == "exp" or (same and all(self.is_nonzero(part) for part in node.arguments))
 
     def _conditions(self, node: Let) -> Conditions:
+        """Conditions by equations first, in the order in which draws solve most of them."""
+        flat = [part for each in node.observations for part in _flat(each)]
+        equations = [each for each in flat if isinstance(each, Call) and each.name == "=="]
+        others = [each for each in flat if each not in equations]
+        best: tuple[Solver, Conditions] | None = None
+        for order in permutations(equations) if len(equations) <= MOST_ORDERED else [equations]:
+            copy = replace(self, solved={draw: [*each] for draw, each in self.solved.items()}, passed={**self.passed})
+            found = copy._in_order(node, [*order, *others])
+            if best is None or len(found.observed) < len(best[1].observed):
+                best = copy, found
+            if not found.observed:
+                break
+        assert best is not None
+        self.solved.update(best[0].solved)
+        self.passed.update(best[0].passed)
+        return best[1]
+
+    def _in_order(self, node: Let, flat: Iterable[Expression]) -> Conditions:
+        """Conditions, each solved if a draw does that those before it have left."""
         own = {name for name, _ in node.bindings}
         draws, events, observed = dict[int, Call](), list[Expression](), list[Expression]()
-        flat = [part for each in node.observations for part in _flat(each)]
-        for condition in sorted(flat, key=lambda each: not (isinstance(each, Call) and each.name == "==")):
+        for condition in flat:
             solved = self._solve(condition, own) if isinstance(condition, Call) else []
             draws.update((id(draw), draw) for draw in solved)
             if solved:

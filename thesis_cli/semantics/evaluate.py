@@ -40,6 +40,8 @@ step that is the last, in units of the distance of the two quantiles.
 """
 ORDERS, HEAVY = {"mean": 1, "var": 2, "sd": 2}, 0.9
 """Orders of moments, and the largest product with the index of the tails at which a moment is taken to be finite."""
+FEW = 10
+"""Fewest values beyond a quantile of random numbers."""
 MEDIAN_OF = 200
 """Number of points that the median distance is taken among."""
 CELLS = 2**11
@@ -84,7 +86,8 @@ class Evaluated:
         return tail_index(self.values) if self.sample.heavy else 0.0
 
     def answer(self, query: Query) -> tuple[float, float]:
-        """A statistic and its standard error, NaN if that is unknown. Moments are NaN too if they may be infinite.
+        """A statistic and its standard error, NaN if that is unknown. Moments are NaN too if they may be infinite, and
+        quantiles of a share beyond which there are few values.
 
         The error is the standard deviation over the smaller nets, scaled as that of independent points would be,
         which is more than that of evenly spread ones. Where a draw can be integrated out, so it is for quantiles
@@ -100,8 +103,15 @@ class Evaluated:
             share = float(below(np.array([query.argument]))[0])
             return 1 - share if query.relation in (">", ">=") else share, self._spread(_up_to(query.argument))
         if query.statistic in ("median", "quantile"):
+            beyond = min(query.share, 1 - query.share) * self.sample.computed
+            if self.sample.drawn and beyond < FEW and not self._is_atom(value):
+                return math.nan, math.nan
             return self._quantile(value, query.share, below) if below else (value, self._width(value, query.share))
         return value, self._spread(lambda each: query.of(each.values))
+
+    def _is_atom(self, value: float) -> bool:
+        """Whether more values than a few are this one."""
+        return self.values.probability(self.values.points[:, 0] == value) * self.sample.computed >= FEW
 
     def _quantile(self, value: float, share: float, below: Callable[[Floats], Floats]) -> tuple[float, float]:
         """A quantile and its standard error, by the secant method from that of the values; its last step counts too."""

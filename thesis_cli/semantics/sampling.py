@@ -50,6 +50,7 @@ class Sample:
     computed, effective : number of values that were computed, and of those of equal weight that would count as much.
     below : finds shares up to some levels, with one draw integrated out exactly; None if none can be.
     regressed : place of an observation that a regression stands for; None if there is none.
+    drawn : whether some number is drawn.
     heavy : whether the tails may be heavy: some number is drawn, and the values are not known to be bounded.
     """
 
@@ -58,6 +59,7 @@ class Sample:
     effective: float
     below: Callable[[Floats], Floats] | None
     regressed: Place | None
+    drawn: bool
     heavy: bool
 
 
@@ -86,9 +88,10 @@ class Sampler:
         values = Expansion(law.points, law.weights if law.weights is not None else np.zeros(0))
 
         again, rows = self._run(self._plan, laws, count, rng, self._table)
-        heavy = bool(run.coordinates) and not all(map(math.isfinite, self._plan.solver.span(self._plan.root)))
+        drawn = bool(run.coordinates)
+        heavy = drawn and not all(map(math.isfinite, self._plan.solver.span(self._plan.root)))
         effective = run.points * _effective(np.abs(run.weights() * rows))
-        return Sample(values, run.points, effective, again.below(rows), run.regressed, heavy)
+        return Sample(values, run.points, effective, again.below(rows), run.regressed, drawn, heavy)
 
     def _laws(self, plan: Plan, count: int, rng: np.random.Generator) -> dict[int, Law]:
         """The distributions of all parts of a plan."""

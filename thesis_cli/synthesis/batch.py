@@ -184,6 +184,8 @@ def _read_weighed(row: Mapping[str, Any]) -> dict[str, object]:
         settles = (tuple(x if isinstance(x, int) else tuple(x) for x in inputs) for inputs in meaning["settles"])
         others, shares = tuple(map(parse, meaning["others"])), tuple(meaning["shares"])
         meaning = Meaning(**{**meaning, "others": others, "shares": shares, "settles": tuple(settles)})
+        if len(shares) != 1 + len(others) or not all(0 <= share <= 1 for share in (*shares, meaning.unseen)):
+            raise ValueError
     doubts = tuple(Doubt(number, parse(text)) for number, text in row.get("doubts", ()))
     return {"meaning": meaning, "doubts": doubts}
 

@@ -84,7 +84,8 @@ def test_the_manifest_names_origin_and_digest_of_tables_and_figures(cli, stands)
     assert "error: toy.png: it is not the file that MANIFEST.json describes" in result.err
     assert "error: toy.pdf: it is missing" in result.err
     assert "1 of 1 are what their records describe" in result.out
-    for damaged in ("", "[]", '{"files": {"toy.csv": 1}}'):
+    assert cli("verify", "toy", "--preset", "quick", "--count", 0).status == 1
+    for damaged in ("", "[]", '{"files": {"toy.csv": 1}}', "[" * 100_000):
         (stands / "MANIFEST.json").write_text(damaged)
         result = cli("verify", "--preset", "quick", "--count", 0)
         assert result.status == 2

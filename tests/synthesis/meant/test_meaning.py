@@ -52,6 +52,14 @@ def test_shares_are_a_distribution_over_behaviours_and_the_rest():
     assert found.shares / found.shares.sum() == pytest.approx(np.exp(scores) / np.exp(scores).sum())
 
 
+def test_an_example_that_is_given_again_says_nothing_more():
+    task = task_of(TOTAL, ((1, 5), (2, 3)), ((4,), (4,)))
+    again = replace(task, examples=task.examples * 3)
+    (first, second) = (posterior(collect(each, prior.load(), Limits(3), DEFAULT)) for each in (task, again))
+    assert list(first.shares) == list(second.shares)
+    assert first.unseen == second.unseen
+
+
 def score(task, behaviour):
     """The weights of what a program has, added one by one."""
     weight = dict(zip(COLUMNS, weights(), strict=True))

@@ -234,7 +234,10 @@ def ais(
         source = "Grosse, Ghahramani and Adams 2015"
         rows.append(fixed_estimate(high, f"upper bound with probability {percent}", "reverse ais", source))
         meaning += f"; ln Z <= {high:.6g} with the same"
-    return LnZAnswer(tuple(rows), meaning=f"{meaning}; {found.effective:.0f} effective chains of {chains:,}")
+    return LnZAnswer(
+        tuple(rows),
+        meaning=f"{meaning}; no error shows what no chain found; {found.effective:.0f} effective chains of {chains:,}",
+    )
 
 
 def _from_above(

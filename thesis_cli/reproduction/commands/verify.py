@@ -128,7 +128,9 @@ def verify(request: VerifyRequest, progress: Progress) -> VerifyResult:
 
     checkout = find_checkout()
     folder = checkout.results(request.preset)
-    changed = {} if request.ids else manifest.changed(folder)
+    changed = manifest.changed(folder)
+    if request.ids:
+        changed = {name: why for name, why in changed.items() if Path(name).stem in request.ids}
     tasks: list[tuple[Experiment, Path, int]] = []
     tables = 0
     for name, path in checkout.select(list(request.ids or ())).items():

@@ -33,7 +33,7 @@ def collect(
     known: Solution | None = None,
     led: bool = True,
 ) -> Collection:
-    """The behaviours of the programs that fit a task.
+    """The behaviours of the programs that fit a task; an example that is given again says nothing more.
 
     Parameters
     ----------
@@ -41,6 +41,7 @@ def collect(
     known : what a search found; its programs are collected, too.
     led : whether the network takes the place of the default order.
     """
+    task = replace(task, examples=tuple(dict.fromkeys(task.examples)))
     spent = known.seconds if known else 0.0
     left = None if limits.timeout is None else max(limits.timeout - spent, 1e-9)
     clock = Clock(replace(limits, timeout=left, nodes=None))
