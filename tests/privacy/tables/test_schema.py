@@ -543,7 +543,7 @@ def test_every_type_of_column_agrees_with_itself(column):
     assert (np.diff(points) > 0).all()
     assert points[[0, -1]].tolist() == [0, 1] if column.on_line else not len(points)
     assert np.all(np.diff(column.edges(7)) > 0)
-    if column.size is None:
+    if column.size is None or column.size > 10**5:  # a second of a year: its domain is never listed
         return
     domain = column.domain()
     assert len(domain) == len(set(domain)) == column.size + len(column.beyond) + column.missing
