@@ -138,7 +138,7 @@ CAPTION = (
     "Algorithm 2 on fresh tables of N rows of a Gaussian mixture in the plane, with M = sqrt(N) points of N(0, "
     "500^2), by N; columns are values of epsilon, at delta = 1e-6. Rows of panels show the sum of absolute "
     "weights, the RKHS distance of the release to the embedding of X, and its distances to the embeddings of two "
-    "functions f of X, to whose values the released points are mapped. Marks are geometric means of 20 draws, "
+    "functions f of X, to whose values the released points are mapped. Marks are geometric means of 30 draws, "
     "bars two standard errors; weights with a bound of 1 and weights on the simplex nearly coincide. Without a bound "
     "the sum of weights is largest at 316,228 rows, and not at a million. The thesis "
     "proves, and does not plot, that weights with a bound on their sum (eq. C.7) are consistent for X and for "
@@ -188,7 +188,7 @@ EXPERIMENT = Experiment(
     version=1,
     presets={
         "quick": {"rows": [400, 4000], "draws": 3, "sample": 2000},
-        "paper": {"rows": [1000, 3162, 10_000, 31_623, 100_000, 316_228, 1_000_000], "draws": 20, "sample": 50_000},
+        "paper": {"rows": [1000, 3162, 10_000, 31_623, 100_000, 316_228, 1_000_000], "draws": 30, "sample": 50_000},
     },
     tasks=tasks,
     run=run,
