@@ -12,6 +12,7 @@ import pandas as pd
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
 from thesis_cli.reproduction.measuring import select
+from thesis_cli.studies.synthesis.predictions import over_trainings, trainings
 from thesis_cli.studies.synthesis.speedups import Speedup, needed_for_share
 
 SHARE = 0.2
@@ -22,17 +23,20 @@ BEYOND = [("sort-and-add, source", 1, 4), ("sort-and-add, source", 1, 5), ("sort
 
 def tasks(settings):
     return [
-        {"search": search, "trained": trained, "length": length, "count": count, "nodes": nodes}
+        {
+            **{"search": search, "trained": trained, "networks": trainings(f"lines-{trained}")},
+            **{"length": length, "count": count, "nodes": nodes},
+        }
         for search, most in settings["nodes"].items()
         for trained in settings["trained"]
         for length, count, nodes in zip(settings["lengths"], settings["counts"], most, strict=True)
     ]
 
 
-def run(seed, search, trained, length, count, nodes):
-    """A row: programs needed for each task with the prior and with the network (`exact`: 1, or 0
-    for a lower bound), and log10 of their ratio."""
-    return pd.DataFrame([needed_for_share(search, trained, length, count, SHARE, nodes)])
+def run(seed, search, trained, networks, length, count, nodes):
+    """A row for each training: programs needed for each task with the prior and with the network
+    (`exact`: 1, or 0 for a lower bound), and log10 of their ratio."""
+    return pd.DataFrame(needed_for_share(search, trained, networks, length, count, SHARE, nodes))
 
 
 def plot(frame):
@@ -40,7 +44,7 @@ def plot(frame):
     figure, axes = panels(1, len(searches), squeeze=False, sharey=True)
     for ax, search in zip(axes.flat, searches, strict=True):
         for trained, rows in frame[frame.search == search].groupby("trained"):
-            known = rows[rows.relation != "?"]
+            known = _mean_speedups(rows)
             colour = COLOURS[trained - 1]
             low, y, high = (10 ** (known.log10 + sign * known.standard_error) for sign in (-1, 0, 1))
             x = known.length + 0.06 * (trained - 2.5)
@@ -59,20 +63,42 @@ def plot(frame):
     return figure
 
 
+def _mean_speedups(rows):
+    """Mean over the trainings for each length, with its standard error; a bound if one of them is one,
+    and none where they are bounds on either side or one is not known."""
+    found = []
+    for length, same in rows.groupby("length"):
+        relation = RELATIONS.get("".join(sorted(same.relation.unique())))
+        if relation:
+            mean, error = over_trainings(list(zip(same.log10, same.standard_error, strict=True)))
+            found.append((length, mean, error, relation))
+    return pd.DataFrame(found, columns=["length", "log10", "standard_error", "relation"])
+
+
+RELATIONS = {"=": "=", ">": ">", "=>": ">", "<": "<", "<=": "<"}
+"""Of a mean to its parts."""
+
+
 def _measure(search, trained, length):
-    chosen = select("relation != '?'", search=search, trained=trained, length=length)
+    chosen = select(search=search, trained=trained, length=length)
 
     def measure(frame):
-        rows = chosen(frame)
-        if rows.empty:
+        known = _mean_speedups(chosen(frame))
+        if known.empty:
             return None
-        row = rows.iloc[0]
+        row = known.iloc[0]
         return Measurement(*Speedup(row.log10, row.standard_error, row.relation).against(0.0))
 
     return measure
 
 
 def _beyond(frame):
+    """`_beyond_one` with each training."""
+    found = over_trainings([_beyond_one(rows) for _, rows in frame.groupby("training")])
+    return found and Measurement(*found)
+
+
+def _beyond_one(frame):
     """Mean of log10 of the speedups of the source's search on programs longer than those of training;
     bounds count as they are. Networks share the test programs of a length: their errors there are
     taken for the same, which overstates the standard error."""
@@ -80,7 +106,7 @@ def _beyond(frame):
     if rows.empty:
         return None
     errors = rows.groupby("length").standard_error.sum()
-    return Measurement(rows.log10.mean(), float(np.sqrt((errors**2).sum())) / len(rows))
+    return rows.log10.mean(), float(np.sqrt((errors**2).sum())) / len(rows)
 
 
 # fmt: off

@@ -47,7 +47,7 @@ class Oracle:
 
 @pytest.fixture
 def oracle(monkeypatch):
-    monkeypatch.setattr(guided_searches, "_network", lambda weights: Oracle(2))
+    monkeypatch.setattr(guided_searches, "guide_of", lambda training: Oracle(2))
 
 
 def test_what_is_needed_is_exact_only_if_enough_tasks_are_solved():
@@ -143,6 +143,18 @@ def test_differences_of_gains_keep_the_tasks_together():
     assert gain(rows, "dfs, source", 0.5).standard_error > 0.05
 
 
+def test_gains_are_means_over_trainings():
+    one = frame(dfs_prior=[100.0] * 20, dfs_network=[1.0] * 10 + [50.0] * 10)
+    other = one[one.guide == NETWORK].assign(guide="lines-3-seed-1", nodes=lambda rows: rows.nodes / 10)
+    both = pd.concat([one, other])
+    mean, error = gains.mean_gain(one, "dfs, source")
+    assert gains.mean_gain(both, "dfs, source") == pytest.approx((mean + 0.5, np.hypot(error, 0.5)))
+    assert gains.gaining(both, "dfs, source", 10.0)[0] == 0.75
+    for measure, *what in ((gains.changes, (0.5,), 10), (gains.more_solved,)):
+        assert np.array_equal(measure(both, "dfs, source", *what), measure(one, "dfs, source", *what))
+    assert gain(both, "dfs, source", 0.5) == gain(one, "dfs, source", 0.5)
+
+
 def test_searches_are_compared_by_their_seconds_here():
     rows = frame(slow_network=[30.0, 20.0, 7.0], fast_network=[3.0, 20.0])
     assert gains.mean_slower(rows, "slow", "fast") == pytest.approx((0.5, 0.5))
@@ -212,7 +224,7 @@ def test_a_growing_limit_finds_the_same_quantile():
 
 
 def test_networks_are_compared_by_programs(oracle):
-    row = needed_for_share("sort-and-add", 2, 2, 10, 0.5, 10**6)
+    (row,) = needed_for_share("sort-and-add", 2, ["oracle"], 2, 10, 0.5, 10**6)
     assert row[NETWORK] < row[PRIOR]
     assert (row["relation"], row["tasks"], row["prior_exact"]) == ("=", 10, 1)
     assert row["log10"] == pytest.approx(np.log10(row[PRIOR] / row[NETWORK]))

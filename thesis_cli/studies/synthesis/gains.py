@@ -1,18 +1,22 @@
 """Gains by guidance, as numbers with standard errors, from the rows of `guided_searches.run`.
 
-Standard errors are those of the choice of tasks. A search that was stopped counts with what it
-spent, or as a bound (`speedups`). Functions give None where the rows do not tell.
+Standard errors are those of the choice of tasks, and of the training where the rows have several. A
+search that was stopped counts with what it spent, or as a bound (`speedups`). Functions give None
+where the rows do not tell.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats
 from thesis_cli.studies.synthesis.guided_searches import NETWORK, PRIOR
-from thesis_cli.studies.synthesis.speedups import RESAMPLES, Speedup, gain, of, speedup
+from thesis_cli.studies.synthesis.predictions import over_trainings
+from thesis_cli.studies.synthesis.speedups import RESAMPLES, Speedup, both_ways, gain, of, speedup
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +29,20 @@ Beside = tuple[float, float, float]
 """A number, the standard error of its difference from a printed one, and that of the printed one."""
 
 
+def of_trainings(measure: Callable[..., tuple[float, ...] | None]) -> Callable[..., tuple[float, ...] | None]:
+    """Decorator: a measure of rows with one training becomes one of rows with several, `over_trainings`."""
+
+    @wraps(measure)
+    def measured(frame: pd.DataFrame, *what: Any) -> tuple[float, ...] | None:
+        others = [guide for guide in frame.guide.unique() if guide not in (PRIOR, NETWORK)]
+        parts = [frame[frame.guide.isin([PRIOR, network])] for network in (NETWORK, *others)]
+        return over_trainings(
+            [measure(part.assign(guide=part.guide.where(part.guide == PRIOR, NETWORK)), *what) for part in parts]
+        )
+
+    return measured
+
+
 def against_source(found: Speedup, published: float) -> Beside:
     """A ratio beside one that a source prints for as many tasks: its tasks are taken to vary as
     much, so that the difference of the two has sqrt(2) times the standard error."""
@@ -32,6 +50,7 @@ def against_source(found: Speedup, published: float) -> Beside:
     return value, error * 2**0.5, error
 
 
+@of_trainings
 def gain_as_printed(frame: pd.DataFrame, search: str, share: float, published: float) -> Beside | None:
     """log10 of a speedup beside that of a printed one."""
     found = gain(frame, search, share)
@@ -44,12 +63,14 @@ def gain_at_least(frame: pd.DataFrame, search: str, share: float, published: flo
     return None if found is None else found.against(published)
 
 
+@of_trainings
 def mean_gain(frame: pd.DataFrame, search: str) -> Number | None:
     """Mean over tasks of the log10 of the speedup by the network."""
     gains = _gains(frame, search)
     return _mean(gains) if len(gains) > 1 else None
 
 
+@of_trainings
 def gaining(frame: pd.DataFrame, search: str, factor: float) -> Number | None:
     """Share of the tasks that the network speeds up by a factor at least."""
     gains = _gains(frame, search)
@@ -72,6 +93,7 @@ def baselines(frame: pd.DataFrame, slow: str, fast: str, share: float, published
     return None if found is None else against_source(found, published)
 
 
+@of_trainings
 def difference(frame: pd.DataFrame, more: str, less: str, share: float) -> Number | None:
     """Orders of magnitude by which the network saves one search more than another that had the same
     tasks."""
@@ -101,6 +123,7 @@ def mean_slower(frame: pd.DataFrame, slow: str, fast: str) -> Number | None:
     return _mean(ratios) if len(ratios) > 1 else None
 
 
+@of_trainings
 def mean_faster(frame: pd.DataFrame, guided: str, unguided: str) -> Number | None:
     """Mean log10 of the ratio of the seconds of a search with the prior alone to those of another
     with the network, over the tasks that both had."""
@@ -136,8 +159,7 @@ def _gains(frame: pd.DataFrame, search: str) -> Floats:
 
 def _both(frame: pd.DataFrame, search: str, guide: str) -> tuple[Floats, Bools]:
     """Seconds of each task that was searched both ways, and whether it was solved."""
-    rows = frame[frame.search == search]
-    return of(rows[rows.groupby("task").guide.transform("nunique") == 2], search, guide)
+    return of(both_ways(frame, search), search, guide)
 
 
 def _mean(values: Floats) -> Number:

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from thesis_cli.studies.synthesis import timing
 from thesis_cli.studies.synthesis.incidence import incidence
-from thesis_cli.synthesis.guided.guide import Guide
+from thesis_cli.studies.synthesis.predictions import guide_of, trainings
 from thesis_cli.synthesis.language.task import Example, Task
-from thesis_cli.synthesis.networks.network_guide import network_guide
 from thesis_cli.synthesis.search.depth_first import NONE, DepthFirst, SortAndAdd
 from thesis_cli.synthesis.search.solver import Limits, Order, Solution, Solver
 from thesis_cli.synthesis.training.corpora import held_out
@@ -32,7 +30,8 @@ SOURCE = {"dfs, source": "dfs", "sort-and-add, source": "sort-and-add"}
 """The source's searches, and today's in their place."""
 
 PRIOR, NETWORK = "prior", "network"
-"""Guides: the global incidence in a training corpus, and the network that was trained on it."""
+"""Guides: the global incidence in a training corpus, and the network that was trained on it; another
+training of that network has its name in `predictions.trainings`."""
 
 WEIGHTS = {"beam": "program"}
 """Searches with a network of their own, and its weights; others take `lines-T`."""
@@ -63,13 +62,13 @@ def orders(guide: str, weights: str, trained: int, tasks: Sequence[Task]) -> tup
 
     Parameters
     ----------
-    guide : `PRIOR` or `NETWORK`.
-    weights : name of the weights of the network.
+    guide : `PRIOR`, `NETWORK`, or another training.
+    weights : name of the weights of `NETWORK`.
     trained : length T of the programs that the prior counts.
     """
     if guide == PRIOR:
         return [incidence(trained)] * len(tasks), [0.0] * len(tasks)
-    network = _network(weights)
+    network = guide_of(weights if guide == NETWORK else guide)
     network.orders(tasks[:1])  # everything is loaded
     found: list[Order | None] = []
     seconds: list[float] = []
@@ -80,24 +79,22 @@ def orders(guide: str, weights: str, trained: int, tasks: Sequence[Task]) -> tup
     return [order or incidence(trained) for order in found], seconds
 
 
-@cache
-def _network(weights: str) -> Guide:
-    return network_guide(weights)
-
-
 def plan(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Tasks of an experiment.
 
     Parameters
     ----------
     settings : `trained` and `length`, as `run` takes them, and `searches`: name, guide, number of
-        held-out tasks, how many of them an experiment's task has, and the limits of each.
+        held-out tasks, how many of them an experiment's task has, and the limits of each. With
+        `trainings` the other trainings of the network guide the source's searches as well.
     """
     both = {name: settings[name] for name in ("trained", "length")}
+    others = trainings(f"lines-{settings['trained']}")[1:] if settings.get("trainings") else []
     names = ("search", "guide", "first", "last", "nodes", "timeout")
     return [
         {**both, **dict(zip(names, (search, guide, first, min(first + batch, count) - 1, nodes, timeout), strict=True))}
-        for search, guide, count, batch, nodes, timeout in settings["searches"]
+        for search, network, count, batch, nodes, timeout in settings["searches"]
+        for guide in [network, *(others if network == NETWORK and search in SOURCE else [])]
         for first in range(0, count, batch)
     ]
 
@@ -120,7 +117,7 @@ def run(
     trained : length T of the programs of the training corpus.
     length : T of the tasks, and of the longest programs that are searched.
     search : name of the search, as `solver` takes it.
-    guide : `PRIOR` or `NETWORK`.
+    guide : as `orders` takes it.
     first, last : numbers of the tasks.
     limits : `nodes` and `timeout`, as for `limits_of`.
 

@@ -68,8 +68,8 @@ def _both(search: str, count: int, batch: int, nodes: int | None, timeout: float
     return [[search, guide, count, batch, nodes, timeout] for guide in (PRIOR, NETWORK)]
 
 
-def _sizes(length: int, trained: int, quick: Searches, paper: Searches) -> dict[str, dict[str, Any]]:
-    both = {"trained": trained, "length": length}
+def _sizes(length: int, trained: int, quick: Searches, paper: Searches, **more: bool) -> dict[str, dict[str, Any]]:
+    both = {"trained": trained, "length": length, **more}
     return {"quick": {**both, "searches": quick}, "paper": {**both, "searches": paper}}
 
 
@@ -86,6 +86,7 @@ LENGTH_3 = _sizes(
         *_both("smt", 20, 5, None, 20.0),
         *_both("beam", 60, 20, None, 5.0),
     ],
+    trainings=True,
 )
 """Table 5.1: T = 3."""
 

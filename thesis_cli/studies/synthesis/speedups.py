@@ -16,6 +16,8 @@ from thesis_cli.base.figures import nice
 from thesis_cli.studies.synthesis.guided_searches import NETWORK, PRIOR, RATE, SOURCE, orders, tasks_of, until_share
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pandas as pd
 
 RESAMPLES = 1000
@@ -137,43 +139,57 @@ def of(frame: pd.DataFrame, search: str, guide: str) -> tuple[Floats, Bools]:
 def gain(frame: pd.DataFrame, search: str, share: float) -> Speedup | None:
     """Speedup by the network on the tasks that were searched both ways, from the rows of
     `guided_searches.run`; None if they do not tell."""
-    rows = frame[frame.search == search]
-    both = rows[rows.groupby("task").guide.transform("nunique") == 2]
-    return speedup(*of(both, search, PRIOR), *of(both, search, NETWORK), share)
+    rows = both_ways(frame, search)
+    return speedup(*of(rows, search, PRIOR), *of(rows, search, NETWORK), share)
+
+
+def both_ways(frame: pd.DataFrame, search: str) -> pd.DataFrame:
+    """Rows of the tasks that a search had with the prior and with the network."""
+    rows = frame[(frame.search == search) & frame.guide.isin([PRIOR, NETWORK])]
+    return rows[rows.groupby("task").guide.transform("nunique") == 2]
 
 
 def _quantile(costs: Floats, share: float) -> Floats:
     return np.asarray(np.quantile(costs, share, axis=-1, method="inverted_cdf"))
 
 
-def needed_for_share(search: str, trained: int, length: int, count: int, share: float, nodes: int) -> dict[str, Any]:
+def needed_for_share(
+    search: str, trained: int, networks: Sequence[str], length: int, count: int, share: float, nodes: int
+) -> list[dict[str, Any]]:
     """Programs that a search examines for each task until it has solved a share of them, with the
-    prior and with the network of one training corpus.
+    prior and with networks of one training corpus.
 
     Parameters
     ----------
     search : name of a depth-first search, as `guided_searches.solver` takes it.
     trained : length T of the programs of the training corpus.
+    networks : trainings, named as by `predictions.trainings`.
     length : T of the tasks.
     count : held-out tasks.
     nodes : programs of a task after which the search stops.
 
     Returns
     -------
-    Values by column: the parameters, the programs needed (`exact`: 1, or 0 for a lower bound), and
-    the speedup with its relation, `?` if neither search solves the share.
+    For each network values by column: the parameters, the number of the network, the programs needed
+    (`exact`: 1, or 0 for a lower bound), and the speedup with its relation, `?` if neither search
+    solves the share.
     """
     tasks = tasks_of(length, 0, count - 1)
-    row: dict[str, Any] = {"search": search, "trained": trained, "length": length, "tasks": len(tasks)}
-    found = []
-    for guide in (PRIOR, NETWORK):
-        given, _ = orders(guide, f"lines-{trained}", trained, tasks)
+
+    def searched(guide: str) -> tuple[Floats, Bools]:
+        given, _ = orders(guide, "", trained, tasks)
         solutions = until_share(search, given, tasks, length, share, nodes)
         costs = np.array([float(solution.nodes) for solution in solutions])
-        solved = np.array([bool(solution.program) for solution in solutions])
-        limit = needed(costs, solved, share)
-        row |= {guide: int(limit.low), f"{guide}_exact": int(limit.exact)}
-        found.append((costs, solved))
-    gained = speedup(*found[0], *found[1], share)
-    log10, error, relation = (gained.log10, gained.standard_error, gained.relation) if gained else (np.nan, np.nan, "?")
-    return {**row, "relation": relation, "log10": log10, "standard_error": error}
+        return costs, np.array([bool(solution.program) for solution in solutions])
+
+    before, rows = searched(PRIOR), []
+    for number, network in enumerate(networks):
+        after = searched(network)
+        row: dict[str, Any] = {"search": search, "trained": trained, "length": length, "tasks": len(tasks)}
+        row["training"] = number
+        for name, found in ((PRIOR, before), (NETWORK, after)):
+            limit = needed(*found, share)
+            row |= {name: int(limit.low), f"{name}_exact": int(limit.exact)}
+        gained = speedup(*before, *after, share) or Speedup(np.nan, np.nan, "?")
+        rows.append({**row, "relation": gained.relation, "log10": gained.log10, "standard_error": gained.standard_error})
+    return rows

@@ -9,6 +9,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats
 from thesis_cli.studies.synthesis.confusion import FEW, Cell, confusion, contrasts, row_contrasts
+from thesis_cli.studies.synthesis.predictions import over_trainings
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES
 
 if TYPE_CHECKING:
@@ -72,11 +73,11 @@ def statement(name: str, against: str) -> str:
     return f"{STATEMENTS[name]} (false-positive probability less the {compared})"
 
 
-def contrast(frame: pd.DataFrame, name: str, against: str) -> tuple[float, float]:
+def contrast(frame: pd.DataFrame, name: str, against: str) -> tuple[float, ...] | None:
     """The difference that a comparison is about, and its standard error, from the rows of
-    `tendencies`."""
-    row = frame[(frame.part == "group") & (frame.row == name) & (frame.column == against)].iloc[0]
-    return row.value - row.average, row.standard_error
+    `tendencies`, one for each training."""
+    rows = frame[(frame.part == "group") & (frame.row == name) & (frame.column == against)]
+    return over_trainings(list(zip(rows.value - rows.average, rows.standard_error, strict=True)))
 
 
 EVERY_ROW = (
@@ -86,16 +87,16 @@ EVERY_ROW = (
 """The measure of `least_common`, in words."""
 
 
-def least_common(frame: pd.DataFrame) -> tuple[float, float] | None:
+def least_common(frame: pd.DataFrame) -> tuple[float, ...] | None:
     """Excess of the common columns of a row over the others, and its standard error, in the row of
-    at least `FEW` programs where this is the least sure; from the rows of `tendencies`."""
+    at least `FEW` programs where this is the least sure; from the rows of `tendencies`, one for each
+    training."""
     rows = frame[(frame.part == "row") & (frame["count"] >= FEW) & (frame.standard_error > 0)]
-    gaps = (rows.value - rows.average).to_numpy()
-    errors = rows.standard_error.to_numpy()
-    if not len(gaps):
-        return None
-    least = int((gaps / errors).argmin())
-    return float(gaps[least]), float(errors[least])
+    found = [
+        over_trainings(list(zip(same.value - same.average, same.standard_error, strict=True)))
+        for _, same in rows.groupby("row")
+    ]
+    return min((each for each in found if each), key=lambda each: each[0] / each[1], default=None)
 
 
 def tendencies(predicted: Floats, truth: Bools, resamples: int, rng: np.random.Generator) -> pd.DataFrame:
