@@ -111,7 +111,8 @@ CLAIMS = [
     Claim("identified", "Thesis Figure 5.2, caption", "published", ">", LIKELY,
         measured(_least),
         "all functions and lambdas of the program of Figure 5.1 are identified (least of their predicted "
-        "probabilities, mean over trainings)", printed="all", reading=Reading("identified: a probability above 1/2", 0.0),
+        "probabilities, mean over trainings)",
+        printed="all", reading=Reading("identified: a probability above 1/2", 0.0),
         not_comparable="The thesis speaks of its own network, which is not published; here another one is trained."),
     Claim("other examples", "this project", "comparison", ">", 0.5, _all_likely,
         "all functions and lambdas of the program of Figure 5.1 are identified from most sets of the four examples "

@@ -24,9 +24,7 @@ BEST = "neighbours"
 
 
 def tasks(settings):
-    return [
-        {"training": number, "weights": weights, **settings} for number, weights in enumerate(trainings(WEIGHTS))
-    ]
+    return [{"training": number, "weights": weights, **settings} for number, weights in enumerate(trainings(WEIGHTS))]
 
 
 def run(seed, training, weights, permutations):

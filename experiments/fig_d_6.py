@@ -29,9 +29,7 @@ LENGTH, WEIGHTS = 3, "lines-3"
 
 
 def tasks(settings):
-    return [
-        {"training": number, "weights": weights, **settings} for number, weights in enumerate(trainings(WEIGHTS))
-    ]
+    return [{"training": number, "weights": weights, **settings} for number, weights in enumerate(trainings(WEIGHTS))]
 
 
 def run(seed, training, weights, programs, resamples):

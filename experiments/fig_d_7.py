@@ -29,9 +29,7 @@ LENGTH, WEIGHTS = 5, "lines-4"
 
 
 def tasks(settings):
-    return [
-        {"training": number, "weights": weights, **settings} for number, weights in enumerate(trainings(WEIGHTS))
-    ]
+    return [{"training": number, "weights": weights, **settings} for number, weights in enumerate(trainings(WEIGHTS))]
 
 
 def run(seed, training, weights, programs, resamples):

@@ -6,9 +6,9 @@ import pytest
 from tests.conftest import ROOT
 from thesis_cli.studies.synthesis import predictions
 from thesis_cli.studies.synthesis.predictions import embedding, guide_of, over_trainings, predicted, trainings, version
-from thesis_cli.synthesis.training.corpora import held_out
 from thesis_cli.synthesis.language.task import load_tasks
 from thesis_cli.synthesis.networks.weights import load
+from thesis_cli.synthesis.training.corpora import held_out
 
 
 def test_a_network_is_named_with_its_weights_and_predicts():

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -176,7 +176,8 @@ def metric_errors(
 
 def pack(folder: Path) -> bytes:
     """The archive, from the weights NAME-seed-S.safetensors of a folder."""
-    corpus, kept = _programs(), {}
+    corpus = _programs()
+    kept: dict[str, Any] = {}
     tasks = [corpus.task(row) for row in range(len(corpus))]
     for path in sorted(folder.glob("*-seed-*.safetensors")):
         weights = load(path)

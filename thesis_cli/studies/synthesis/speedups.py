@@ -191,5 +191,7 @@ def needed_for_share(
             limit = needed(*found, share)
             row |= {name: int(limit.low), f"{name}_exact": int(limit.exact)}
         gained = speedup(*before, *after, share) or Speedup(np.nan, np.nan, "?")
-        rows.append({**row, "relation": gained.relation, "log10": gained.log10, "standard_error": gained.standard_error})
+        rows.append(
+            {**row, "relation": gained.relation, "log10": gained.log10, "standard_error": gained.standard_error}
+        )
     return rows
