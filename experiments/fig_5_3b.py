@@ -153,8 +153,8 @@ EXPERIMENT = Experiment(
     run=run,
     plot=plot,
     claims=CLAIMS,
-    caption="Speedup by networks trained on programs of one length, on held-out programs of other lengths: programs that "
-    "Sort and add examines with the prior of the training corpus, over those with the network, until 20 % of the "
+    caption="Speedup by networks trained on programs of one length, on held-out programs of other lengths: "
+    "programs that Sort and add examines with the prior of the training corpus, over those with the network, until 20 % of the "
     "tasks are solved; at the black line the network saves nothing. Left the source's search, right this "
     "project's of today, which prunes most programs; bars are one standard error of the choice of tasks and of "
     "the training, triangles lower bounds where the prior's search was stopped. Points of the left panel are "
