@@ -154,8 +154,8 @@ EXPERIMENT = Experiment(
     plot=plot,
     claims=CLAIMS,
     caption="Speedup by networks trained on programs of one length, on held-out programs of other lengths: "
-    "programs that Sort and add examines with the prior of the training corpus, over those with the network, until 20 % of the "
-    "tasks are solved; at the black line the network saves nothing. Left the source's search, right this "
+    "programs that Sort and add examines with the prior of the training corpus, over those with the network, until 20 "
+    "% of the tasks are solved; at the black line the network saves nothing. Left the source's search, right this "
     "project's of today, which prunes most programs; bars are one standard error of the choice of tasks and of "
     "the training, triangles lower bounds where the prior's search was stopped. Points of the left panel are "
     "missing where both searches were stopped: T = 4 and 5 for the network of one line, and T = 5 for that of "
