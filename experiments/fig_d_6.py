@@ -61,7 +61,7 @@ EXPERIMENT = Experiment(
     id="fig-d-6",
     title="Conditional confusion matrix, programs of T = 3",
     source="Thesis D.7, Figure D.6",
-    version=1,
+    version=2,
     presets={"quick": {"programs": 200, "resamples": 100}, "paper": {"programs": 500, "resamples": 1000}},
     tasks=tasks,
     run=run,
