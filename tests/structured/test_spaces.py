@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
 
 from thesis_cli.base.errors import InputError, ModelTooLarge
 from thesis_cli.structured import cycles, local_search, orderings, partitions
@@ -344,6 +344,23 @@ def test_rough_sums_have_six_digits(scale):
     log_z, mean = one.rough().sums(weights)
     np.testing.assert_allclose(log_z, one.log_partition(weights), rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(mean, one.mean_features(weights), atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1.0, 300.0])
+def test_the_surrogate_of_pairs_is_the_product_of_the_conditionals(scale):
+    one = space("hypercube", 4, "pairs")
+    rows = everything(one)
+    weights = weights_of(one, len(rows), scale)
+    values, slopes = one.surrogate().seen(weights, rows)
+    here = np.array([one.scores(row[None], vector)[0] for row, vector in zip(rows, weights, strict=True)])
+    expected, gradient = np.zeros(len(rows)), np.zeros(weights.shape)
+    for label in range(4):
+        flipped = rows ^ np.eye(4, dtype=np.int64)[label]
+        there = np.array([one.scores(row[None], vector)[0] for row, vector in zip(flipped, weights, strict=True)])
+        expected += here - np.logaddexp(here, there)
+        gradient += expit(there - here)[:, None] * (one.features(rows) - one.features(flipped))
+    np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(slopes, gradient, atol=1e-12)
 
 
 @pytest.mark.parametrize("features", ["positions", "ranks", "orders"])
