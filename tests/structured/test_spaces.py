@@ -7,10 +7,10 @@ import math
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
 
 from thesis_cli.base.errors import InputError, ModelTooLarge
-from thesis_cli.structured import cycles, local_search, orderings, partitions
+from thesis_cli.structured import cycles, local_search, orderings, partitions, permutations
 from thesis_cli.structured.catalogue import space
 from thesis_cli.structured.orderings import Known
 from thesis_cli.structured.pairs import as_matrices
@@ -134,6 +134,30 @@ def test_the_best_structures_are_those_of_an_enumeration(small, count):
     for vector, own, structures in zip(weights, values, found, strict=True):
         np.testing.assert_allclose(small.scores(structures, vector), own, atol=1e-12)
         assert len(np.unique(structures, axis=0)) == len(structures)
+
+
+@pytest.mark.parametrize("features", ["plackett-luce", "mallows", "ranks"])
+@pytest.mark.parametrize("count", [4, 120])
+def test_the_best_rankings_by_swaps_are_those_of_an_enumeration(features, count, monkeypatch):
+    monkeypatch.setattr(permutations, "LARGEST_PATHS", 0)
+    one = space("permutations", 5, features)
+    rows, weights = everything(one), weights_of(one, 6, 2.0)
+    values, found = one.best(weights, count)
+    for vector, own, structures in zip(weights, values, found, strict=True):
+        np.testing.assert_allclose(own, -np.sort(-one.scores(rows, vector))[:count], atol=1e-12)
+        np.testing.assert_allclose(one.scores(structures, vector), own, atol=1e-12)
+        assert len(np.unique(structures, axis=0)) == count
+
+
+@pytest.mark.parametrize("features", ["plackett-luce", "mallows", "ranks"])
+def test_the_best_rankings_of_many_items(features):
+    one = space("permutations", 40, features)
+    weights = weights_of(one, 2)
+    values, found = one.best(weights, 30)
+    one.check(found.reshape(-1, 40))
+    np.testing.assert_array_equal(found[:, 0], one.maximise(weights).structures)
+    assert (np.diff(values, axis=1) <= 1e-12).all()
+    assert all(len(np.unique(each, axis=0)) == 30 for each in found)
 
 
 def frequencies_fit(rows, structures, chances):
@@ -344,6 +368,23 @@ def test_rough_sums_have_six_digits(scale):
     log_z, mean = one.rough().sums(weights)
     np.testing.assert_allclose(log_z, one.log_partition(weights), rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(mean, one.mean_features(weights), atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1.0, 300.0])
+def test_the_surrogate_of_pairs_is_the_product_of_the_conditionals(scale):
+    one = space("hypercube", 4, "pairs")
+    rows = everything(one)
+    weights = weights_of(one, len(rows), scale)
+    values, slopes = one.surrogate().seen(weights, rows)
+    here = np.array([one.scores(row[None], vector)[0] for row, vector in zip(rows, weights, strict=True)])
+    expected, gradient = np.zeros(len(rows)), np.zeros(weights.shape)
+    for label in range(4):
+        flipped = rows ^ np.eye(4, dtype=np.int64)[label]
+        there = np.array([one.scores(row[None], vector)[0] for row, vector in zip(flipped, weights, strict=True)])
+        expected += here - np.logaddexp(here, there)
+        gradient += expit(there - here)[:, None] * (one.features(rows) - one.features(flipped))
+    np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(slopes, gradient, atol=1e-12)
 
 
 @pytest.mark.parametrize("features", ["positions", "ranks", "orders"])

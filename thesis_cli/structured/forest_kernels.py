@@ -83,7 +83,7 @@ def _split(
     total, squares : sums of the targets, shape (k,), and of all their squares.
     """
     count, p, k = rows.size, inputs.shape[1], targets.shape[1]
-    part, column = np.empty(k), np.empty(count)
+    part, column, chosen = np.empty(k), np.empty(count), np.empty(count, np.int64)
     feature, threshold, explained, found = -1, 0.0, 0.0, 0
     for c in range(k):
         explained += total[c] * total[c] / count
@@ -104,18 +104,21 @@ def _split(
         before = 0
         for c in range(k):
             part[c] = 0.0
-        for at in range(count):
-            if column[at] <= cut:
-                before += 1
-                y = targets[rows[at]]
-                for c in range(k):
-                    part[c] += y[c]
-        if before < least or count - before < least:
+        for at in range(count):  # rows of the left side from the front, of the right one from the back
+            chosen[before] = chosen[count - 1 - at + before] = rows[at]
+            before += column[at] <= cut
+        after = count - before
+        if before < least or after < least:
             continue
+        few = min(before, after)
+        start = 0 if few == before else before
+        for at in range(start, start + few):
+            for c in range(k):
+                part[c] += targets[chosen[at], c]
         score = 0.0
         for c in range(k):
             rest = total[c] - part[c]
-            score += part[c] * part[c] / before + rest * rest / (count - before)
+            score += part[c] * part[c] / few + rest * rest / (count - few)
         if score > best:
             best, feature, threshold = score, f, cut
     return feature, threshold

@@ -10,6 +10,7 @@ from scipy.special import expit, logsumexp
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.models.factor_graph import Factor, FactorGraph
+from thesis_cli.structured.orderings import Known
 from thesis_cli.structured.pairs import (
     as_matrices,
     bit_rows,
@@ -114,6 +115,7 @@ class PairHypercube(Hypercube):
     def __init__(self, elements: int, rough: bool = False) -> None:
         super().__init__(elements)
         self._kinds = list(REACH) if rough else list(REACH)[1:]
+        self.precision = np.float32 if rough else np.float64
         self.dimension = elements + elements * (elements - 1) // 2
         self.radius = self.dimension**0.5
 
@@ -148,22 +150,23 @@ class PairHypercube(Hypercube):
     def rough(self) -> PairHypercube:
         return PairHypercube(self.elements, rough=True)
 
+    def surrogate(self) -> ConditionalPairs:
+        return ConditionalPairs(self.elements, rough=True)
+
     def sums(self, weights: Floats) -> tuple[Floats, Floats]:
         from thesis_cli.structured.sum_kernels import pair_sums
 
-        weights = self.checked(weights)
+        weights = np.ascontiguousarray(self.checked(weights))
         self._check_labels()
-        log_z, mean = np.empty(len(weights)), np.empty((len(weights), self.dimension))
+        log_z, mean = np.empty(len(weights)), np.empty(weights.shape)
         highest, done = np.maximum(weights, 0.0).sum(axis=1), np.zeros(len(weights), bool)
         for kind in self._kinds:
-            here = ~done & (highest <= REACH[kind])
-            done |= here
-            if kind is None and here.any():
+            here = np.flatnonzero(~done & (highest <= REACH[kind]))
+            done[here] = True
+            if kind is None and here.size:
                 log_z[here], mean[here] = self.log_partition(weights[here]), self.mean_features(weights[here])
-            elif here.any():
-                some, found = np.empty(here.sum()), np.empty((here.sum(), self.dimension))
-                pair_sums(weights[here], self.elements, np.empty((2, self.size()), kind), some, found)
-                log_z[here], mean[here] = some, found
+            elif here.size:
+                pair_sums(weights, here, self.elements, np.empty((2, self.size()), kind), log_z, mean)
         return log_z, mean
 
     def maximise(self, weights: Floats) -> Maxima:
@@ -228,3 +231,21 @@ class PairHypercube(Hypercube):
             scores = self.scores(rows, weights[row])
             values[row], best[row] = scores.max(), rows[scores.argmax()]
         return Maxima(values, best, exact=False)
+
+
+class ConditionalPairs(PairHypercube):
+    """Rows of bits with the weights of `PairHypercube`, and their pseudo-likelihood (Besag 1975) for the likelihood:
+    the product of the probabilities of each label given all others, whose sum over subsets is not 1."""
+
+    linear = False
+
+    def sums(self, weights: Floats) -> tuple[Floats, Floats]:
+        return np.zeros(len(weights)), np.zeros(weights.shape)
+
+    def seen(self, weights: Floats, structures: Ints, known: Known | None = None) -> tuple[Floats, Floats]:
+        from thesis_cli.structured.sum_kernels import conditional_sums
+
+        weights = np.ascontiguousarray(self.checked(weights))
+        values, slopes = np.empty(len(weights)), np.empty(weights.shape)
+        conditional_sums(weights, np.ascontiguousarray(structures), values, slopes)
+        return values, slopes

@@ -32,7 +32,7 @@ TOLERANCE = 1e-9
 """Excess of the objective, nats an observation, below which a fit ends unless told otherwise."""
 
 MOST_SCALED = 500
-"""Most inputs, and most weights of a space, whose curvature is looked at."""
+"""Most inputs, most weights of a space and most observations whose curvature is looked at."""
 
 Seen = Callable[[int, Floats], None]
 """Called after each iteration with its number and the parameters, shape (p, dimension)."""
@@ -89,10 +89,14 @@ class Problem:
     @cached_property
     def _shared(self) -> tuple[Floats, Ints, Floats]:
         """The different inputs, which of them each observation has, and its share of the observations."""
-        places: dict[bytes, int] = {}
-        which = np.array([places.setdefault(row.tobytes(), len(places)) for row in self.inputs])
-        firsts = np.unique(which, return_index=True)[1]
-        return self.inputs[firsts], which, np.bincount(which) / len(which)
+        rows = np.ascontiguousarray(self.inputs).view(np.dtype((np.void, 8 * self.inputs.shape[1])))[:, 0]
+        firsts, which, counts = np.unique(rows, return_index=True, return_inverse=True, return_counts=True)[1:]
+        return self._rounded[firsts], which, counts / len(which)
+
+    @cached_property
+    def _rounded(self) -> Floats:
+        """The inputs with as many digits as the sums of the space."""
+        return self.inputs.astype(self.space.precision)
 
     @cached_property
     def _seen(self) -> Known | None:
@@ -127,13 +131,16 @@ class Problem:
         """F of parameters, nats, and its gradient, shape (p, dimension); sums over structures are
         computed once for each different input. Raises ModelTooLarge as for `losses`."""
         inputs, which, shares = self._shared
-        log_z, mean = self.space.sums(inputs @ parameters)
-        value, gradient = float(shares @ log_z), inputs.T @ (shares[:, None] * mean)
+        weights = inputs @ parameters.astype(inputs.dtype)
+        log_z, mean = self.space.sums(weights)
         if self.space.linear and self.known is None:
-            value, gradient = value - float(np.sum(self.observed * parameters)), gradient - self.observed
+            seen = float(np.sum(self.observed * parameters))
+            gradient = inputs.T @ (shares[:, None] * mean).astype(inputs.dtype) - self.observed
         else:
-            seen, slopes = self.space.seen((inputs @ parameters)[which], self.structures, self._seen)
-            value, gradient = value - float(seen.mean()), gradient - self.inputs.T @ slopes / len(slopes)
+            each, slopes = self.space.seen(weights[which], self.structures, self._seen)
+            seen = float(each.mean())
+            gradient = self._rounded.T @ ((mean[which] - slopes) / len(slopes)).astype(inputs.dtype)
+        value, gradient = float(shares @ log_z) - seen, gradient.astype(float)
         gradient[:, : self.space.frozen] = 0.0
         moved = self.regularisation * (parameters if self.penalties is None else self.penalties * parameters)
         moved[:, : self.space.frozen] = 0.0
@@ -242,11 +249,12 @@ class _Basis:
         The curvature without the penalty is about the second moment of x times that of the gradient of
         ln p by the weights, as if they were independent.
         """
-        inputs, which, _ = problem._shared
-        weights = inputs @ parameters
-        slopes = problem.space.seen(weights[which], problem.structures, problem._seen)[1]
-        slopes = slopes - problem.space.sums(weights)[1][which]
-        first, left = np.linalg.eigh(problem.inputs.T @ problem.inputs / len(slopes))
+        count = len(problem.inputs)
+        some = np.arange(0, count, math.ceil(count / MOST_SCALED))
+        weights = problem.inputs[some] @ parameters
+        known = None if problem._seen is None else problem._seen[some]
+        slopes = problem.space.seen(weights, problem.structures[some], known)[1] - problem.space.sums(weights)[1]
+        first, left = np.linalg.eigh(problem.inputs.T @ problem.inputs / count)
         second, right = np.linalg.eigh(slopes.T @ slopes / len(slopes))
         penalties = 1.0 if problem.penalties is None else left.T**2 @ problem.penalties @ right**2
         curvature = np.outer(np.maximum(first, 0), np.maximum(second, 0)) + 2 * problem.regularisation * penalties
@@ -287,10 +295,12 @@ class _Descent:
         self.rows: list[dict[str, float]] = []
         self.parameters = np.zeros(problem.shape)
         self._latest = np.full(0, np.nan)
+        self._there = self.parameters
         self._found = (math.nan, math.nan, self._latest)
 
     def evaluate(self, vector: Floats) -> tuple[float, Floats]:
-        value, gradient = self.problem.evaluate(self._parameters(vector))
+        self._there = self.basis.parameters(vector.reshape(self.problem.shape)).copy()
+        value, gradient = self.problem.evaluate(self._there)
         found = self.basis.gradient(gradient).ravel()
         self._found, self._latest = (value, self.problem.excess(gradient), found), vector.copy()
         return value, found
@@ -301,10 +311,7 @@ class _Descent:
             self.evaluate(vector)
         value, excess, _ = self._found
         self.rows.append({"iteration": len(self.rows), "objective": value, "excess": excess})
-        self.parameters = self._parameters(vector).copy()
-
-    def _parameters(self, vector: Floats) -> Floats:
-        return self.basis.parameters(vector.reshape(self.problem.shape))
+        self.parameters = self._there
 
     def iterated(self, intermediate_result: Any) -> None:
         self.record(np.array(intermediate_result.x))

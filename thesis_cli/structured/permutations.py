@@ -5,11 +5,13 @@ In a structure y, y_i is the position of item i.
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -28,8 +30,18 @@ LARGEST_ORDER = 18
 """Items for which sums and maxima over orders are exact."""
 
 
+LARGEST_PATHS = 12
+"""Items up to which the best orders are found as paths through sets where swaps find them, too."""
+
+
 class Permutations(Space):
     """Permutations whose log-potentials are those of a subclass.
+
+    Attributes
+    ----------
+    largest : most items of exact sums over sets of items.
+    by_swaps : whether the log-potential never falls when two neighbours are put in their order in the best
+        permutation.
 
     Parameters
     ----------
@@ -38,6 +50,7 @@ class Permutations(Space):
 
     name, word = "permutations", "item"
     largest = LARGEST_PERMANENT
+    by_swaps: ClassVar[bool] = False
 
     def __init__(self, elements: int) -> None:
         self.elements = self.width = elements
@@ -87,16 +100,49 @@ class Permutations(Space):
     def best(self, weights: Floats, count: int) -> tuple[Floats, Ints]:
         from thesis_cli.structured.sum_kernels import best_orders
 
-        weights = self.checked(weights)
-        self.check_exact(self.largest, "items")
-        count = min(count, self.size())
+        weights, count = self.checked(weights), min(count, self.size())
         items = np.empty((len(weights), count, self.elements), np.int64)
+        if self.by_swaps and self.elements > LARGEST_PATHS:
+            for row, order in enumerate(np.argsort(self.maximise(weights).structures, axis=1)):
+                items[row] = self._swapped(weights[row], order, count)
+            return self._valued(weights, items)
+        self.check_exact(self.largest, "items")
         for part in chunks(len(weights), self.elements * int(self._row_of.max() + 1)):
             scores = np.ascontiguousarray(self._scored(weights[part]))
             best_orders(scores, self._row_of, np.empty((len(scores), count)), items[part])
+        return self._valued(weights, items)
+
+    def _valued(self, weights: Floats, items: Ints) -> tuple[Floats, Ints]:
+        """Log-potentials and positions of orders of items."""
         found = np.argsort(items, axis=2)
-        values = self.seen(np.repeat(weights, count, axis=0), found.reshape(-1, self.width))[0]
-        return values.reshape(-1, count), found
+        values = self.seen(np.repeat(weights, items.shape[1], axis=0), found.reshape(-1, self.width))[0]
+        return values.reshape(items.shape[:2]), found
+
+    def _swapped(self, vector: Floats, order: Ints, count: int) -> Ints:
+        """The best orders of items under one weight vector, shape (count, d).
+
+        Every other order comes from one that is no worse, by a swap of the neighbours that are the last ones
+        not to be in the order of the best.
+
+        Parameters
+        ----------
+        order : the best one.
+        """
+        places, pushed = np.arange(self.elements), itertools.count()
+        heap, found = [(0.0, next(pushed), places)], np.empty((count, self.elements), np.int64)
+        for at in range(count):
+            _, _, places = heapq.heappop(heap)
+            found[at] = order[places]
+            rises = np.append(places[:-1] < places[1:], [True, True])
+            later = np.logical_and.accumulate(rises[::-1])[::-1][2:]
+            firsts = np.flatnonzero(rises[:-2] & np.append(places[:-2] < places[2:], True) & later[: len(places) - 1])
+            after = np.tile(places, (len(firsts), 1))
+            rows = np.arange(len(firsts))
+            after[rows, firsts], after[rows, firsts + 1] = places[firsts + 1], places[firsts]
+            scores = self.scores(np.argsort(order[after], axis=1), vector)
+            for score, swapped in zip(scores.tolist(), after, strict=True):
+                heapq.heappush(heap, (-score, next(pushed), swapped))
+        return found
 
     def chances(self, weights: Floats) -> Floats:
         """Probability of each item at each position, shape (n, d, d). Raises ModelTooLarge as for
@@ -183,6 +229,8 @@ class RankPermutations(LatticePermutations):
     """The features are positions as numbers from 0, the first, to 1, the last: a score for each
     item. The maximum sorts the scores.
     """
+
+    by_swaps = True
 
     def __init__(self, elements: int) -> None:
         super().__init__(elements)

@@ -23,7 +23,7 @@ class PlackettLuce(Permutations):
     elements : number of items d.
     """
 
-    linear = False
+    linear, by_swaps = False, True
     largest = LARGEST_ORDER
 
     def __init__(self, elements: int) -> None:
@@ -111,7 +111,7 @@ class Mallows(Permutations):
     elements : number of items d.
     """
 
-    linear = False
+    linear, by_swaps = False, True
     largest = LARGEST_ORDER
 
     def __init__(self, elements: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.special import logsumexp
@@ -48,6 +48,7 @@ class Space(ABC):
     in_order : whether a row lists elements in an order, and not something of each element.
     diagonal : whether a square table of weights has weights of single elements on its diagonal.
     linear : whether the log-potential is <phi(y), w>; otherwise there are no `features`.
+    precision : type of the numbers from which `sums` are computed.
     frozen : number of the first weights that no gradient moves; learning takes them from elsewhere.
     elements : number of labels, items, vertices or nodes.
     width : length of a row.
@@ -60,6 +61,7 @@ class Space(ABC):
     in_order: ClassVar[bool] = False
     diagonal: ClassVar[bool] = False
     linear: ClassVar[bool] = True
+    precision: type[np.floating[Any]] = np.float64
     frozen: int = 0
     elements: int
     width: int
@@ -134,6 +136,11 @@ class Space(ABC):
 
     def rough(self) -> Space:
         """This space with `sums` of six digits, where these take less time."""
+        return self
+
+    def surrogate(self) -> Space:
+        """A space with the same weights whose likelihood takes less time and is largest near the same ones;
+        as a rule this space itself."""
         return self
 
     def maximise(self, weights: Floats) -> Maxima:

@@ -23,7 +23,7 @@ REORDERED = {"reassoc", "contract", "nsz"}
 
 
 @kernel(fastmath=REORDERED)
-def pair_sums(weights: Floats, labels: int, work: Work, log_z: Floats, mean: Floats) -> None:
+def pair_sums(weights: Floats, rows: Ints, labels: int, work: Work, log_z: Floats, mean: Floats) -> None:
     """Sum over all subsets of d labels with weights of labels and of pairs, and its gradient.
 
     The potentials of subsets whose highest label is k are those without k times exp(w_k) and the
@@ -33,14 +33,15 @@ def pair_sums(weights: Floats, labels: int, work: Work, log_z: Floats, mean: Flo
     Parameters
     ----------
     weights : w_k, then w_jk for j < k in the order of `pair_table`, shape (n, d (d + 1) / 2).
+    rows : rows of the weights to sum for, shape (k,).
     labels : d.
     work : room for potentials, in whose precision they are summed, shape (2, 2^d).
-    log_z : written, shape (n,).
-    mean : expected labels and pairs, in the order of the weights; written, same shape.
+    log_z : written at these rows, shape (n,).
+    mean : expected labels and pairs, in the order of the weights; written at these rows, same shape.
     """
-    n, d = len(weights), labels
+    d = labels
     sums, gains, real = work[0], work[1], work.dtype.type
-    for r in range(n):
+    for r in rows:
         sums[0] = 1.0
         for k in range(d):
             gains[0] = np.exp(weights[r, k])
@@ -69,6 +70,41 @@ def pair_sums(weights: Floats, labels: int, work: Work, log_z: Floats, mean: Flo
         log_z[r] = np.log(sums[0])
         for c in range(mean.shape[1]):
             mean[r, c] /= sums[0]
+
+
+@kernel()
+def conditional_sums(weights: Floats, bits: Ints, values: Floats, slopes: Floats) -> None:
+    """Sum of the log-probabilities of each label given all others, and its gradient.
+
+    Parameters
+    ----------
+    weights : those of `pair_sums`, shape (n, d (d + 1) / 2).
+    bits : labels, shape (n, d).
+    values : written, shape (n,).
+    slopes : written, shape of the weights.
+    """
+    n, d = bits.shape
+    fields = np.empty(d)
+    for r in range(n):
+        for k in range(d):
+            fields[k] = weights[r, k]
+        at = d
+        for j in range(d):
+            for k in range(j + 1, d):
+                fields[j] += weights[r, at] * bits[r, k]
+                fields[k] += weights[r, at] * bits[r, j]
+                at += 1
+        values[r] = 0.0
+        for k in range(d):
+            apart = np.exp(-abs(fields[k]))
+            values[r] += bits[r, k] * fields[k] - max(fields[k], 0.0) - np.log1p(apart)
+            fields[k] = bits[r, k] - (1.0 if fields[k] > 0.0 else apart) / (1.0 + apart)
+            slopes[r, k] = fields[k]
+        at = d
+        for j in range(d):
+            for k in range(j + 1, d):
+                slopes[r, at] = fields[j] * bits[r, k] + fields[k] * bits[r, j]
+                at += 1
 
 
 @kernel(fastmath=REORDERED)

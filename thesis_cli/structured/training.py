@@ -22,8 +22,8 @@ from thesis_cli.structured.rankings import PlackettLuce
 from thesis_cli.structured.tasks import Task
 from thesis_cli.structured.validation import Chosen, chosen_regularisation
 
-DECREASE = 2e-5
-"""Gain of an iteration at which a fit ends, nats an observation, for four nats of the objective at 0."""
+DECREASE = 2.5e-5
+"""Gain of an iteration at which a fit ends, as a share of the objective at 0."""
 
 DEFAULT = 0.01
 """Regularisation where none is chosen."""
@@ -156,7 +156,7 @@ def learnt(
     found = fit(
         dataclasses.replace(problem, regularisation=strength),
         *(iterations, begun, progress, iterated),
-        decrease=DECREASE * max(1.0, math.log(problem.space.size()) / 4),
+        decrease=DECREASE * math.log(problem.space.size()),
         near=begun is not None,
     )
     return Learnt(found, regularisation, chosen)

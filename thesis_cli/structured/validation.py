@@ -25,8 +25,8 @@ START, LEAST, MOST = -2, -4, 3
 GAIN = 0.01
 """Share of the loss that a step must gain."""
 
-DECREASE = 1e-3
-"""Gain of an iteration at which the fit of a fold ends, for a nat of the objective at 0."""
+DECREASE = 5e-4
+"""Gain of an iteration at which the fit of a fold ends, as a share of the objective at 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +56,10 @@ def chosen_regularisation(problem: Problem, rows: Ints | None = None, starts: Se
     """The regularisation of the least loss of held-out observations, by steps of a factor of 10 and a
     parabola through the best three.
 
-    A fold that learns from m' of the m observations has lambda m / m' for lambda, which weighs the penalty against
-    each observation as the fit of all of them does. Raises ModelTooLarge if the space has no exact ln Z
-    of that size.
+    Folds learn by the surrogate of the space, and the loss is that of the space itself. A fold that learns
+    from m' of the m observations has lambda m / m' for lambda, which weighs the penalty against each
+    observation as the fit of all of them does. Raises ModelTooLarge if the space has no exact ln Z of that
+    size.
 
     Parameters
     ----------
@@ -100,11 +101,12 @@ def _folds(problem: Problem, rows: Ints | None) -> list[tuple[Problem, Problem]]
     some = np.random.default_rng(0).permutation(np.unique(rows))[: FOLDS * ENOUGH]
     parts = np.array_split(some, min(FOLDS, len(some)))
     rough = dataclasses.replace(problem, space=problem.space.rough())
+    surrogate = dataclasses.replace(rough, space=problem.space.surrogate())
     found = []
     for part in parts[: math.ceil(ENOUGH / len(parts[-1]))]:
         held_out = np.isin(rows, part)
         learnt = np.isin(rows, some) & ~held_out
-        found.append((rough.subset(np.flatnonzero(learnt), 1.0), rough.subset(np.flatnonzero(held_out), 1.0)))
+        found.append((surrogate.subset(np.flatnonzero(learnt), 1.0), rough.subset(np.flatnonzero(held_out), 1.0)))
     return found
 
 
@@ -112,7 +114,7 @@ def _held_out(
     folds: Sequence[tuple[Problem, Problem]], regularisation: float, count: int, starts: Sequence[Floats]
 ) -> tuple[float, list[Floats]]:
     """Mean loss of held-out observations, and the parameters of the folds."""
-    decrease = DECREASE * max(1.0, math.log(folds[0][0].space.size()) / 4)
+    decrease = DECREASE * math.log(folds[0][0].space.size())
     total, found = 0.0, []
     for at, (learnt, held_out) in enumerate(folds):
         one = dataclasses.replace(learnt, regularisation=regularisation * count / len(learnt.inputs))
