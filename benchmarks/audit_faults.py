@@ -123,6 +123,7 @@ TYPES: dict[str, Callable[[Any], bool]] = {
 
 FAULTS: dict[str, tuple[tuple[str, ...], Callable[[], list[Any]]]] = {
     "none": (tuple(CASES), list),
+    "noise times 0.01": ((RELEASES,), lambda: _less_noise(0.01)),
     "noise times 0.9": ((RELEASES,), lambda: _less_noise(0.9)),
     "noise times 0.9 ": (("dp-measure",), lambda: _less_noise(0.9)),
     "noise times 0.97": ((RELEASES,), lambda: _less_noise(0.97)),
@@ -190,7 +191,7 @@ def main(audits: int, runs: int, release: str = "") -> None:
     for fault, (names, _) in FAULTS.items():
         for name in names if not release else {release} & set(names):
             start = time.process_time()
-            count = sum(bool(found(fault, name, runs * (1 if "copula" in name else 10))) for _ in range(audits))
+            count = sum(bool(found(fault, name, runs * (10 if "measure" in name else 1))) for _ in range(audits))
             print(f"| {fault.strip()} | {name} | {count} of {audits} |", flush=True)
             print(f"  {(time.process_time() - start) / audits:.1f} s an audit", file=sys.stderr)
 

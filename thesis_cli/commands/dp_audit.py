@@ -113,7 +113,7 @@ class AuditRequest(Request):
         None, "Public description of the columns of --table, in TOML.", metavar="FILE", names="file", objects=True
     )
     canaries: int = option(
-        1000,
+        300,
         "Rows drawn from the schema that are added to --table, each one of two by a fair coin.",
         least=1,
         most=5000,
@@ -218,7 +218,8 @@ def run(request: AuditRequest, progress: Progress) -> AuditResult:
     parts = len(chosen) * (2 if request.command_runs else 1)
     seconds = None if request.seconds is None else request.seconds / parts
     reports, stages = [], []
-    kinds = [kind for name, kind in CASES.items() if request.method in ("all", name.split(",")[0]) and _installed(name)]
+    names = [name for name in CASES if request.stage_runs and request.method in ("all", name.split(",")[0])]
+    kinds = [CASES[name] for name in names if _installed(name)]
     with progress(len(chosen) * (request.runs + request.command_runs), "releases") as tick, TemporaryDirectory() as to:
         for method, noise in chosen:
             found = subject(method, noise or "gaussian", _budget(request, noise), request.runs // 2, request.confidence)
@@ -228,7 +229,7 @@ def run(request: AuditRequest, progress: Progress) -> AuditResult:
                 drawn = found.anew(replace(found.pair.plan, public=None))  # the command draws its points
                 entry = _by_command(Path(to, "table.csv"))
                 reports.append(audit(drawn, request.command_runs, entry, "dp-release", **options))
-        for kind in kinds if request.stage_runs else ():
+        for kind in kinds:
             stages.append(stage_audit(kind(_budget(request, "gaussian")), request.stage_runs, request.confidence))
     return AuditResult(
         columns=Columns([_flat(report.summary()) for report in reports or stages]),

@@ -13,8 +13,9 @@ the bound holds.
 
 A guess is the sign of a score. The noisy vectors are linear in the coins s = +-1 with Gaussian noise:
 y = base + sum_j s_j d_j / 2 + noise. The score is the best linear estimate of s over its own variance,
-which also takes out the other canaries. The real rows are part of `base`, so that scores depend on them,
-and what an audit finds is not private.
+which also takes out the other canaries; the noise is measured where no canary shows, since it may be less
+than the record says. The real rows are part of `base`, so that scores depend on them, and what an audit
+finds is not private.
 """
 
 from __future__ import annotations
@@ -39,6 +40,10 @@ from thesis_cli.privacy.tables.schema import Schema
 GUESSED = (1, 4, 16)
 """Guesses are made for all pairs, and for these fractions of them with the clearest scores. The numbers
 are fixed before the release, and share the error of the bound.
+"""
+TINY = 1e-9
+"""Least variance of noise, of what the record says, that scores believe; and least part of the largest
+eigenvalue that counts.
 """
 LARGEST = 50.0
 """Largest epsilon that is looked for."""
@@ -148,7 +153,7 @@ def scores_of(means: Sequence[NoisyMean], rows: Rows, pairs: tuple[Rows, Rows], 
     """
     count, (ones, others) = len(pairs[0]), pairs
     total = len(rows) + count
-    gram, inner = np.eye(count), np.zeros(count)
+    gram, inner, square, size = np.zeros((count, count)), np.zeros(count), 0.0, 0
     for k, found in enumerate(means):
         apart = np.empty((count, len(found.vector)))
         for i in range(count):
@@ -158,10 +163,17 @@ def scores_of(means: Sequence[NoisyMean], rows: Rows, pairs: tuple[Rows, Rows], 
         apart /= 2 * total * found.scale
         parts = [(len(rows), rows), (count / 2, ones), (count / 2, others)]
         base = sum((weight * found.mean([part]) for weight, part in parts if len(part)), np.zeros(len(found.vector)))
-        inner += apart @ ((found.vector - base / total) / found.scale)
+        rest = (found.vector - base / total) / found.scale
         gram += apart @ apart.T
-    inverse = np.linalg.inv(gram)
-    score: Floats = inverse @ inner / np.diag(inverse)
+        inner += apart @ rest
+        square, size = square + float(rest @ rest), size + rest.size
+    roots, turn = np.linalg.eigh(gram)
+    seen = roots > roots[-1] * TINY
+    inner = turn.T @ inner
+    free = size - int(seen.sum())
+    noise = (square - float((inner[seen] ** 2 / roots[seen]).sum())) / free if free else 1.0
+    noise = min(1.0, max(noise, TINY))
+    score: Floats = turn @ (inner / (roots + noise)) / (turn**2 @ (noise / (roots + noise)))
     return score
 
 

@@ -36,6 +36,7 @@ from thesis_cli.privacy.mechanisms.units import Unit
 from thesis_cli.privacy.release import marginals
 from thesis_cli.privacy.release.marginals import Charge, Marginal
 from thesis_cli.privacy.release.plan import Algorithm, ReleasePlan
+from thesis_cli.privacy.release.record import Record
 from thesis_cli.privacy.release.release import private_record
 from thesis_cli.privacy.tables.columns import KINDS
 from thesis_cli.privacy.tables.schema import Schema
@@ -344,22 +345,23 @@ def counts_case(name: str, budget: Budget) -> Case:
     rng = np.random.default_rng(0)
     rows = sample_rows(schema, rng, COUNT)
 
-    def release(rows: Rows, held: Sequence[Stage]) -> list[Stage]:
+    def recorded(rows: Rows, held: Sequence[Stage]) -> tuple[list[Stage], Record]:
         noise = KeptCounts(held)
-        record = private_record([rows], COUNT, plan, lambda budget, rho: None, choose=noise).to_json()
-        return [replace(stage, record=record) for stage in noise.stages]
+        return noise.stages, private_record([rows], len(rows), plan, lambda budget, rho: None, choose=noise)
 
-    noisy = release(rows, ())
+    def release(rows: Rows, held: Sequence[Stage]) -> list[Stage]:
+        stages, record = recorded(rows, held)
+        return [replace(stage, record=record.to_json()) for stage in stages]
 
-    def table(row: Rows) -> Rows:
-        return Rows.concatenate([row, rows[: COUNT - 1]])
+    noisy, _ = recorded(rows, ())
 
     def vector(row: Rows) -> Floats:
-        return np.concatenate([stage.vector for stage in release(table(row), noisy)])
+        return np.concatenate([stage.vector for stage in recorded(row, noisy)[0]])
 
     pair = _farthest(schema, rows[:TRIED], vector, rng)
+    tables = tuple(Rows.concatenate([pair[i : i + 1], rows[: COUNT - 1]]) for i in range(2))
     far = Rows.concatenate([rows[:1]] * COUNT)
-    return Case(name, total_rho(budget), release, (table(pair[:1]), table(pair[1:])), far, SLOW)
+    return Case(name, total_rho(budget), release, (tables[0], tables[1]), far, SLOW)
 
 
 ROW, PERSON, SECRET = Unit(), Unit("replace", 3), Unit("add-remove")
