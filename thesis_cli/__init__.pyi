@@ -346,13 +346,16 @@ def dp_ledger(
 
 def dp_audit(
     *,
-    method: Literal['all', 'copula', 'features', 'subspace', 'exponential'] = ...,
+    method: Literal['all', 'copula', 'features', 'marginals', 'subspace', 'exponential'] = ...,
     epsilon: float | None = ...,
     delta: float = ...,
     runs: int = ...,
     command_runs: int = ...,
     stage_runs: int = ...,
     seconds: float | None = ...,
+    table: Any = ...,
+    schema: Any = ...,
+    canaries: int = ...,
     confidence: float = ...,
     progress: bool = ...,
 ) -> AuditResult: ...

@@ -166,7 +166,7 @@ class AuditResult(Result):
     @property
     def status(self) -> int:
         """1 if the releases contradict a claim."""
-        found = [*self.reports, *self.stages, *self.own]
+        found: list[AuditReport | StageReport | OneRunReport] = [*self.reports, *self.stages, *self.own]
         return int(any(report.contradictions for report in found))
 
     @presentation
