@@ -55,7 +55,7 @@ def blocks(document: Path, *kinds: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)
 def test_blocks_say_what_they_are(document):
     opened = re.findall(r"^```(\w*)\n.*?^```$", document.read_text(), re.DOTALL | re.MULTILINE)
-    assert set(opened) <= {"console", "python", "sh", "text", "toml"}
+    assert set(opened) <= {"console", "python", "sh", "sql", "text", "toml"}
 
 
 def commands(text: str) -> list[str]:

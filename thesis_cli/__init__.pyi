@@ -275,7 +275,7 @@ def dp_release(
     weights: Literal['uniform', 'simplex', 'l1', 'raw'] = ...,
     weight_bound: float = ...,
     unknown: Literal['error', 'missing'] = ...,
-    ledger: str | Path | None = ...,
+    ledger: str | None = ...,
     name: str | None = ...,
     new_account: bool = ...,
     limit: tuple[float, float] | None = ...,
@@ -303,7 +303,7 @@ def dp_measure(
     delimiter: str | None = ...,
     unknown: Literal['error', 'missing'] = ...,
     dry_run: bool = ...,
-    ledger: str | Path | None = ...,
+    ledger: str | None = ...,
     name: str | None = ...,
     new_account: bool = ...,
     limit: tuple[float, float] | None = ...,
@@ -337,7 +337,7 @@ def dp_test(
 ) -> PopulationTestResult: ...
 
 def dp_ledger(
-    ledger: str | Path,
+    ledger: str,
     *,
     table: str | None = ...,
     noted: str | None = ...,
@@ -346,13 +346,16 @@ def dp_ledger(
 
 def dp_audit(
     *,
-    method: Literal['all', 'copula', 'features', 'subspace', 'exponential'] = ...,
+    method: Literal['all', 'copula', 'features', 'marginals', 'subspace', 'exponential'] = ...,
     epsilon: float | None = ...,
     delta: float = ...,
     runs: int = ...,
     command_runs: int = ...,
     stage_runs: int = ...,
     seconds: float | None = ...,
+    table: Any = ...,
+    schema: Any = ...,
+    canaries: int = ...,
     confidence: float = ...,
     progress: bool = ...,
 ) -> AuditResult: ...

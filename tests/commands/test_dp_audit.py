@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import thesis_cli
+from tests.commands.test_dp_release import SCHEMA, write
 from thesis_cli.commands import dp_audit
 from thesis_cli.privacy.mechanisms import mechanism
 from thesis_cli.privacy.mechanisms.mechanism import OpenDPGaussian
@@ -136,3 +137,56 @@ def test_bad_input_is_one_line_and_leaves_nothing(cli, tmp_path, arguments, mess
     assert result.err.startswith(message)
     assert result.err.count("\n") == 1
     assert os.listdir(tmp_path) == []
+
+
+def test_a_table_is_audited_by_canaries_and_the_result_says_that_it_is_private(cli, tmp_path):
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    write(tmp_path / "people.csv", 40, 1)
+    own = "--table", "people.csv", "--schema", "schema.toml", "--canaries", 30, "--confidence", 1 - 1e-7, "--quiet"
+    result = cli("dp-audit", *own)
+    assert result.status == 0, result.err
+    methods = [line.split()[0] for line in result.out.splitlines() if "of 1 claimed" in line]
+    assert methods[:3] == ["copula", "features", "subspace"]
+    assert "30 canaries in 70 rows" in result.out
+    assert "this result depends on the table and has no guarantee: keep it like the table" in result.out
+    with open(tmp_path / "results/runs/dp-audit-people-all.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["rows"], row["canaries"], row["verdict"]) for row in rows[:3]] == [
+        ("70", "30", "not contradicted")
+    ] * 3
+    found = json.loads(cli("dp-audit", *own, "--method", "features", "--epsilon", 3, "--json", "--no-out").out)
+    assert (found["private"], found["audits"], found["own"][0]["epsilon"]) == (True, [], 3)
+
+
+def test_a_table_that_tells_its_canaries_is_status_1(cli, planted, tmp_path):
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    write(tmp_path / "people.csv", 40, 1)
+    planted(0.001)
+    own = "--table", "people.csv", "--schema", "schema.toml", "--canaries", 60, "--method", "features"
+    result = cli("dp-audit", *own, "--quiet")
+    assert result.status == 1
+    assert "contradicted: epsilon >= 1." in result.out or "contradicted: epsilon >= 2." in result.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--table", "t.csv"], "--table and --schema go together"),
+        (["--canaries", "5"], "--canaries goes with --table"),
+        (["--table", "t.csv", "--schema", "s.toml", "--runs", "50"], "--runs does not go with --table"),
+        (["--table", "t.csv", "--schema", "s.toml", "--method", "exponential"], "--method exponential does not go"),
+        (["--table", "t.csv", "--schema", "none.toml"], "none.toml: it cannot be read"),
+        (["--method", "marginals", "--runs", "50"], "--runs does not go with --method marginals"),
+    ],
+)
+def test_options_of_a_table_are_checked(cli, arguments, message):
+    result = cli("dp-audit", *arguments)
+    assert (result.status, result.out) == (2, "")
+    assert message in result.err
+
+
+def test_a_method_whose_package_is_missing_is_named(cli, monkeypatch):
+    monkeypatch.setattr(dp_audit, "is_installed", lambda package: False)
+    result = cli("dp-audit", "--method", "marginals", "--no-out")
+    assert "marginals is not audited, because mbi is not installed: run pip install 'opendp[mbi]'" in result.err
+    assert result.status == 0

@@ -90,6 +90,11 @@ def default_mode() -> int:
     return 0o666 & ~mask
 
 
+def is_url(path: str | Path) -> bool:
+    """Whether a text begins as the URL of a database or of a server does."""
+    return _URL.match(str(path)) is not None
+
+
 def check_no_url(option: str, path: str | Path) -> None:
     """Refuse a URL as a file to write; the message has nothing of it, for it may hold a password.
 
@@ -97,7 +102,7 @@ def check_no_url(option: str, path: str | Path) -> None:
     ------
     InputError : it begins as the URL of a database or of a server does.
     """
-    if _URL.match(str(path)):
+    if is_url(path):
         raise InputError(f"{option} is a URL", "give the name of a file")
 
 

@@ -30,7 +30,7 @@ from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, aligned
 from thesis_cli.commands.inputs.trained import SUFFIX as TRAINED
 
-CHECKED = ("ledger", "out", "init_schema", "model_out")
+CHECKED = ("out", "init_schema", "model_out")
 """Fields whose files the commands check, or keep and add to."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.columns import Columns
@@ -32,7 +31,9 @@ class LedgerRequest(Request):
     The exit status is 1 if the chain is broken, or if it does not contain a noted head.
     """
 
-    ledger: Path = argument("File of a ledger, as dp-release and dp-measure write it.", names="file")
+    ledger: str = argument(
+        "File of a ledger, as dp-release and dp-measure write it, or postgresql://USER@HOST/DATABASE.", names="file"
+    )
     table: str | None = option(None, "Name of the table to show.", metavar="NAME", default_text="all")
     noted: str | None = option(
         None,
@@ -144,10 +145,10 @@ def run(request: LedgerRequest, progress: Progress) -> LedgerResult:
     from thesis_cli.privacy.accounting.ledger import Ledger, accounts_of
     from thesis_cli.privacy.accounting.names import account_key
 
-    ledger = Ledger(request.ledger)
-    if not ledger.path.exists():
-        raise InputError("there is no such ledger", "the first release with --ledger makes it", source=request.ledger)
-    book = ledger.book()
+    storage = Ledger(request.ledger).storage
+    book = storage.read()
+    if book is None:
+        raise InputError("there is no such ledger", "the first release with --ledger makes it", source=storage.source)
     accounts = accounts_of(book)
     if request.table is not None:
         key = account_key(request.table)

@@ -95,7 +95,7 @@ class MeasureRequest(Request):
     dry_run: bool = option(
         False, "Print the errors that are to be expected; the rows are counted, and nothing is spent or written."
     )
-    ledger: Path | None = ledger_option("measurement")
+    ledger: str | None = ledger_option("measurement")
     name: str | None = account_option()
     new_account: bool = new_account_option()
     limit: tuple[float, float] | None = limit_option()

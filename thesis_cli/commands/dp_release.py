@@ -214,7 +214,7 @@ class ReleaseRequest(Request):
         "error",
         "What an unreadable value counts as: an error, or a missing value if its column may have those.",
     )
-    ledger: Path | None = ledger_option("release")
+    ledger: str | None = ledger_option("release")
     name: str | None = account_option()
     new_account: bool = new_account_option()
     limit: tuple[float, float] | None = limit_option()

@@ -117,16 +117,16 @@ def test_a_ledger_charges_a_copy_to_its_account_or_asks(tmp_path):
         with pytest.raises(InputError, match=r"shares about (9\d|100)% of its rows with table people; .*--name people"):
             spend(ledger, "clients", changed)
     assert spend(ledger, "people", changed).epsilon == 0.5
-    assert spend(Ledger(ledger.path, new=True), "clients", changed).epsilon == 0.25
+    assert spend(Ledger(ledger.storage.source, new=True), "clients", changed).epsilon == 0.25
     assert spend(ledger, "clients", changed).epsilon == 0.5  # it is its own by now
     assert spend(ledger, "houses", people(seed=4)).epsilon == 0.25
     book = ledger.book()
     assert (book.breaks, book.entries[2].spend.note) == ((), "; --new-account")
     assert len({entry.content.digest for entry in book.entries}) == 3
-    found = json.loads(ledger.path.read_text())
+    found = json.loads(ledger.storage.source.read_text())
     assert [len(entry["content"]) > 2 for entry in found["entries"]] == [True, True, False, False, True]
-    assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
-    ledger.path.write_text(json.dumps({**found, "key": "00" * 32}))
+    assert stat.S_IMODE(ledger.storage.source.stat().st_mode) == 0o600
+    ledger.storage.source.write_text(json.dumps({**found, "key": "00" * 32}))
     assert "the key of the ledger" in ledger.book().breaks[0]
 
 
@@ -155,7 +155,7 @@ def test_names_that_are_one_share_an_account_and_those_that_look_alike_ask(tmp_p
         assert account_key(name) != "people"
         with pytest.raises(InputError, match="looks like people; give --name people, or --new-account"):
             ledger.spend(name, Budget(0.01), limit=LIMIT)
-    Ledger(ledger.path, new=True).spend(ALIKE[0], Budget(0.01), limit=LIMIT)
+    Ledger(ledger.storage.source, new=True).spend(ALIKE[0], Budget(0.01), limit=LIMIT)
     assert skeleton("modern-2020") != skeleton("modern-2021")
 
 
@@ -165,12 +165,12 @@ def test_a_ledger_of_format_2_keeps_its_heads_and_gets_a_key(tmp_path, monkeypat
         earlier.setattr(chain, "account_key", chain.earlier_key)
         earlier.setattr("thesis_cli.privacy.accounting.ledger.account_key", chain.earlier_key)
         heads = [ledger.spend("people", EACH, limit=LIMIT).head]
-        heads.append(Ledger(ledger.path, new=True).spend("\uff30eople", EACH, limit=Budget(0.9, 1e-6)).head)
-    found = json.loads(ledger.path.read_text())
+        heads.append(Ledger(ledger.storage.source, new=True).spend("\uff30eople", EACH, limit=Budget(0.9, 1e-6)).head)
+    found = json.loads(ledger.storage.source.read_text())
     del found["key"]
     found["format"] = chain.FORMAT_2
-    ledger.path.write_text(json.dumps(found))
-    ledger.path.chmod(0o644)
+    ledger.storage.source.write_text(json.dumps(found))
+    ledger.storage.source.chmod(0o644)
     assert (ledger.book().breaks, ledger.book().key) == ((), "")
     assert ledger.accounts()["people"].limit.epsilon == 0.9
     with pytest.raises(InputError, match="would exceed"):
@@ -178,7 +178,7 @@ def test_a_ledger_of_format_2_keeps_its_heads_and_gets_a_key(tmp_path, monkeypat
     assert ledger.spend("people", Budget(0.3), content=lambda key: of(people(), key)).epsilon == 0.8
     book = ledger.book()
     assert (list(book.digests[:2]), book.breaks, len(book.key)) == (heads, (), 64)
-    assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o640
+    assert stat.S_IMODE(ledger.storage.source.stat().st_mode) == 0o640
 
 
 def test_a_promise_to_persons_is_charged_to_rows_and_not_the_other_way(tmp_path):
@@ -206,15 +206,15 @@ def test_a_promise_to_persons_is_charged_to_rows_and_not_the_other_way(tmp_path)
 def test_a_read_only_ledger_and_a_folder_of_everybody_take_no_spend(tmp_path):
     ledger = Ledger(tmp_path / "ledger.json")
     ledger.spend("people", EACH, limit=LIMIT)
-    before = ledger.path.read_bytes()
-    ledger.path.chmod(0o444)
+    before = ledger.storage.source.read_bytes()
+    ledger.storage.source.chmod(0o444)
     for charge in (ledger.check, ledger.spend):
         with pytest.raises(InputError, match="read-only"):
             charge("people", EACH)
-    ledger.path.chmod(0o600)
+    ledger.storage.source.chmod(0o600)
     tmp_path.chmod(0o777)
     with pytest.raises(InputError, match="all users may replace files in"):
         ledger.spend("people", EACH)
-    assert ledger.path.read_bytes() == before
+    assert ledger.storage.source.read_bytes() == before
     tmp_path.chmod(0o1777)
     ledger.spend("people", EACH)

@@ -16,6 +16,7 @@ from thesis_cli.base.locks import locked
 from thesis_cli.privacy.accounting import ledger as ledger_module
 from thesis_cli.privacy.accounting.chain import FORMAT_1, Book
 from thesis_cli.privacy.accounting.ledger import FORMAT, HOLDS, Ledger, file_identity
+from thesis_cli.privacy.accounting.storage import FileStorage
 from thesis_cli.privacy.mechanisms.mechanism import Budget, OpenDPGaussian, zcdp_epsilon
 
 LIMIT = Budget(1.0, 1e-6)
@@ -36,19 +37,19 @@ def one_line(ledger, match, *arguments, **options):
     with pytest.raises(InputError, match=match) as caught:
         ledger.spend(*arguments, **options)
     assert "\n" not in str(caught.value)
-    assert str(ledger.path) in str(caught.value)
+    assert str(ledger.storage.source) in str(caught.value)
 
 
 def left_over(ledger):
-    return sorted(path.name for path in ledger.path.parent.iterdir() if path != ledger.path)
+    return sorted(path.name for path in ledger.storage.source.parent.iterdir() if path != ledger.storage.source)
 
 
 def test_spends_add_up_on_the_disk(ledger):
     assert ledger.accounts() == {}
     assert ledger.spend("people", Budget(0.25, 1e-7), "first", limit=LIMIT).epsilon == 0.25
-    total = Ledger(ledger.path).spend("people", Budget(0.5, 2e-7), "second")
+    total = Ledger(ledger.storage.source).spend("people", Budget(0.5, 2e-7), "second")
     assert (total.epsilon, total.delta, total.rule) == (0.75, pytest.approx(3e-7), "basic")
-    found = json.loads(ledger.path.read_text())
+    found = json.loads(ledger.storage.source.read_text())
     assert found["format"] == FORMAT
     assert [(e["table"], e["limit"], e["note"]) for e in found["entries"]] == [
         ("people", {"epsilon": 1.0, "delta": 1e-6}, note) for note in ("first", "second")
@@ -58,19 +59,19 @@ def test_spends_add_up_on_the_disk(ledger):
 
 def test_overspending_is_refused_with_what_is_left(ledger):
     ledger.spend("people", Budget(0.75, 4e-7), limit=LIMIT)
-    before = ledger.path.read_bytes()
+    before = ledger.storage.source.read_bytes()
     one_line(
         ledger, r"\(0.5, 0\) more .* \(1, 1e-06\) of table people; epsilon 0.25 and delta 6e-07", "people", Budget(0.5)
     )
     one_line(ledger, "delta 6e-07 are left", "people", Budget(0.1, 7e-7))
-    assert ledger.path.read_bytes() == before
+    assert ledger.storage.source.read_bytes() == before
     ledger.spend("people", Budget(0.25, 6e-7))  # all that is left
     one_line(ledger, "epsilon 0 and delta 0 are left", "people", Budget(1e-9))
 
 
 def test_tables_have_limits_of_their_own(ledger):
     one_line(ledger, "no budget is set for table people", "people", Budget(0.5))
-    assert not ledger.path.exists()
+    assert not ledger.storage.source.exists()
     ledger.spend("people", Budget(1.0), limit=LIMIT)
     ledger.spend("houses", Budget(2.0), limit=Budget(3.0))
     assert ledger.spend("houses", Budget(0.5), limit=Budget(3.0)).epsilon == 2.5
@@ -165,14 +166,14 @@ def written(**spent):
 )
 def test_a_file_that_is_not_a_ledger_is_left_alone(ledger, text):
     content = text if isinstance(text, bytes) else text.encode()
-    ledger.path.write_bytes(content)
+    ledger.storage.source.write_bytes(content)
     one_line(ledger, "a ledger that thesis-cli wrote", "people", Budget(0.1), limit=Budget(1.0))
-    assert ledger.path.read_bytes() == content
+    assert ledger.storage.source.read_bytes() == content
     assert left_over(ledger) == []
 
 
 def test_a_ledger_of_format_1_is_read_and_gets_a_chain_with_the_next_spend(ledger):
-    ledger.path.write_text(written())
+    ledger.storage.source.write_text(written())
     assert not ledger.book().chained
     assert ledger.accounts()["people"].total().epsilon == 0.1
     assert ledger.spend("people", Budget(0.5)).epsilon == 0.6
@@ -182,37 +183,37 @@ def test_a_ledger_of_format_1_is_read_and_gets_a_chain_with_the_next_spend(ledge
 
 
 def test_a_ledger_in_use_is_one_line(ledger):
-    with locked(ledger.path):
-        brief = Ledger(ledger.path, wait=0.05)
+    with locked(ledger.storage.source):
+        brief = Ledger(ledger.storage.source, wait=0.05)
         one_line(brief, f"in use by process {os.getpid()} for 0.05 s; run", "people", Budget(0.1), limit=LIMIT)
-    assert not ledger.path.exists()
+    assert not ledger.storage.source.exists()
     ledger.spend("people", Budget(0.1), limit=LIMIT)
 
 
 @pytest.mark.parametrize("moment", ["fsync", "replace"])
 def test_kill_loses_nothing(ledger, moment):
     ledger.spend("people", Budget(0.5), limit=LIMIT)
-    before = ledger.path.read_bytes()
+    before = ledger.storage.source.read_bytes()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of threads, which this copy does not need
         process = os.fork()
     if process == 0:
         setattr(os, moment, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
         try:
-            Ledger(ledger.path).spend("people", Budget(0.25), "dies")
+            Ledger(ledger.storage.source).spend("people", Budget(0.25), "dies")
         finally:
             os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -signal.SIGKILL
     assert ".ledger.json.lock" in left_over(ledger)
-    assert ledger.path.read_bytes() == before
+    assert ledger.storage.source.read_bytes() == before
     assert ledger.spend("people", Budget(0.5)).epsilon == 1.0
     assert left_over(ledger) == []
 
 
 def test_processes_and_threads_lose_no_spend(ledger):
     ledger.spend("people", Budget(2.0**-6), limit=Budget(2.0))
-    others = [subprocess.Popen([sys.executable, "-c", SPENDING, ledger.path]) for _ in range(3)]
-    code = compile(SPENDING.replace("sys.argv[1]", repr(str(ledger.path))), "spending", "exec")
+    others = [subprocess.Popen([sys.executable, "-c", SPENDING, ledger.storage.source]) for _ in range(3)]
+    code = compile(SPENDING.replace("sys.argv[1]", repr(str(ledger.storage.source))), "spending", "exec")
     threads = [threading.Thread(target=exec, args=(code, {})) for _ in range(2)]
     for thread in threads:
         thread.start()
@@ -228,23 +229,23 @@ def test_processes_and_threads_lose_no_spend(ledger):
 @pytest.mark.parametrize("broken", ["fsync", "replace"])
 def test_a_full_disk_spends_nothing_and_leaves_nothing(ledger, broken, monkeypatch):
     ledger.spend("people", Budget(0.5), limit=LIMIT)
-    before = ledger.path.read_bytes()
+    before = ledger.storage.source.read_bytes()
 
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"thesis_cli.privacy.accounting.ledger.os.{broken}", full)
+        patch.setattr(f"thesis_cli.privacy.accounting.storage.os.{broken}", full)
         with pytest.raises(OSError, match="No space left") as caught:
             ledger.spend("people", Budget(0.1))
-    assert caught.value.filename == str(ledger.path)
-    assert ledger.path.read_bytes() == before
+    assert caught.value.filename == str(ledger.storage.source)
+    assert ledger.storage.source.read_bytes() == before
     assert left_over(ledger) == []
 
 
 def test_a_link_to_a_ledger_stays_one(ledger, tmp_path):
     link = tmp_path / "link.json"
-    link.symlink_to(ledger.path)
+    link.symlink_to(ledger.storage.source)
     Ledger(link).spend("people", Budget(0.5), limit=LIMIT)
     assert link.is_symlink()
     assert ledger.spend("people", Budget(0.25)).epsilon == 0.75
@@ -263,14 +264,14 @@ def test_accounts_of_format_1_that_are_now_one_share_the_smaller_limit(ledger):
         "People": {"limit": {"epsilon": 3, "delta": 0}, "spent": [SPENT]},
         "people": {"limit": {"epsilon": 1, "delta": 1e-6}, "spent": [SPENT]},
     }
-    ledger.path.write_text(json.dumps({"format": FORMAT_1, "tables": tables}))
+    ledger.storage.source.write_text(json.dumps({"format": FORMAT_1, "tables": tables}))
     (account,) = ledger.accounts().values()
     assert (account.limit, account.total().epsilon) == (Budget(1, 0), 0.2)
 
 
 def test_an_entry_of_rho_0_costs_nothing_by_zcdp(ledger):
     table = {"limit": {"epsilon": 1, "delta": 1e-6}, "spent": [{**SPENT, "delta": 1e-7, "rho": 0}]}
-    ledger.path.write_text(json.dumps({"format": FORMAT_1, "tables": {"people": table}}))
+    ledger.storage.source.write_text(json.dumps({"format": FORMAT_1, "tables": {"people": table}}))
     assert ledger.accounts()["people"].total().epsilon == 0
     assert ledger.spend("people", Budget(0.1, 1e-7), rho=0).epsilon == 0
     huge = Budget(1e308)
@@ -300,19 +301,19 @@ def test_an_account_of_format_1_keeps_the_rule_that_it_is_within(ledger):
         "gauss": {"limit": {"epsilon": 1, "delta": 1e-6}, "spent": [mixed[1]] * 9},
         "pure": {"limit": {"epsilon": 1, "delta": 0}, "spent": [SPENT]},
     }
-    ledger.path.write_text(json.dumps({"format": FORMAT_1, "tables": tables}))
+    ledger.storage.source.write_text(json.dumps({"format": FORMAT_1, "tables": tables}))
     assert {k: a.rule for k, a in ledger.accounts().items()} == {"mixed": "basic", "gauss": "zCDP", "pure": "basic"}
 
 
 def test_what_is_checked_is_not_spent(ledger):
     ledger.check("people", Budget(0.5), limit=LIMIT)
-    assert not ledger.path.exists()
+    assert not ledger.storage.source.exists()
     ledger.spend("people", Budget(0.75), limit=LIMIT)
-    before = ledger.path.read_bytes()
+    before = ledger.storage.source.read_bytes()
     with pytest.raises(InputError, match="would exceed"):
         ledger.check("people", Budget(0.5))
     ledger.check("people", Budget(0.25))
-    assert ledger.path.read_bytes() == before
+    assert ledger.storage.source.read_bytes() == before
 
 
 def edited(entries, how):
@@ -337,19 +338,19 @@ def edited(entries, how):
 def test_an_edited_ledger_has_a_broken_chain_and_takes_no_spend(ledger, how):
     for note in "abc":
         ledger.spend("people", Budget(0.1), note, limit=LIMIT)
-    found = json.loads(ledger.path.read_text())
-    ledger.path.write_text(json.dumps({**found, "entries": edited(found["entries"], how)}))
+    found = json.loads(ledger.storage.source.read_text())
+    ledger.storage.source.write_text(json.dumps({**found, "entries": edited(found["entries"], how)}))
     assert ledger.book().breaks
-    before = ledger.path.read_bytes()
+    before = ledger.storage.source.read_bytes()
     one_line(ledger, "chain of the ledger is broken: .*nothing is spent", "people", Budget(0.1))
-    assert ledger.path.read_bytes() == before
+    assert ledger.storage.source.read_bytes() == before
 
 
 def test_a_noted_head_stays_in_the_chain_and_is_missing_from_a_forged_one(ledger):
     heads = [ledger.spend("people", Budget(0.1), note, limit=LIMIT).head for note in "abc"]
     assert list(ledger.book().digests) == heads
     short = Book.of(ledger.book().entries[:2])
-    ledger.path.write_text(short.to_json())  # the end is cut off, and the head is computed anew
+    ledger.storage.source.write_text(short.to_json())  # the end is cut off, and the head is computed anew
     assert ledger.book().breaks == ()
     assert heads[2] not in ledger.book().digests
     assert set(heads[:2]) <= set(ledger.book().digests)
@@ -372,7 +373,7 @@ def test_the_file_of_another_account_opens_no_account_by_default(ledger, tmp_pat
 
 @pytest.mark.parametrize("kind", ["fifo", "device", "folder", "hard link"])
 def test_what_is_no_plain_file_is_refused_at_once(ledger, kind, tmp_path):
-    path = ledger.path
+    path = ledger.storage.source
     if kind == "fifo":
         os.mkfifo(path)
     elif kind == "device":
@@ -391,37 +392,37 @@ def test_temporary_files_follow_no_link_and_are_private(ledger, tmp_path, monkey
     victim = tmp_path / "victim"
     victim.write_text("untouched")
     (tmp_path / ".ledger.json.tmp").symlink_to(victim)  # a name that could be guessed
-    monkeypatch.setattr("thesis_cli.privacy.accounting.ledger.secrets.token_hex", lambda size: "0" * 2 * size)
+    monkeypatch.setattr("thesis_cli.privacy.accounting.storage.secrets.token_hex", lambda size: "0" * 2 * size)
     modes = []
 
     def note(file, mode):
         modes.append((os.fstat(file).st_mode & 0o777, mode))
 
-    monkeypatch.setattr("thesis_cli.privacy.accounting.ledger.os.fchmod", note)
+    monkeypatch.setattr("thesis_cli.privacy.accounting.storage.os.fchmod", note)
     ledger.spend("people", Budget(0.1), limit=LIMIT)
     assert modes[-1] == (0o600, 0o600)
     assert victim.read_text() == "untouched"
-    assert not ledger.path.is_symlink()
+    assert not ledger.storage.source.is_symlink()
 
 
 def test_a_spend_under_a_removed_lock_is_refused(ledger, monkeypatch):
     ledger.spend("people", Budget(0.1), limit=LIMIT)
-    before = ledger.path.read_bytes()
-    book = Ledger.book
+    before = ledger.storage.source.read_bytes()
+    read = FileStorage.read
 
     def meddled(self):
-        ledger.path.with_name(".ledger.json.lock").unlink(missing_ok=True)  # also read before it is locked
-        return book(self)
+        self.source.with_name(".ledger.json.lock").unlink(missing_ok=True)  # also read before it is locked
+        return read(self)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "book", meddled)
+        patch.setattr(FileStorage, "read", meddled)
         one_line(ledger, "lock was removed meanwhile, and nothing is spent", "people", Budget(0.1))
-    assert ledger.path.read_bytes() == before
+    assert ledger.storage.source.read_bytes() == before
     assert left_over(ledger) == []
 
 
 def test_no_message_advises_to_remove_a_lock():
-    files = "base/locks.py", "privacy/accounting/ledger.py"
+    files = "base/locks.py", "privacy/accounting/ledger.py", "privacy/accounting/storage.py"
     texts = "".join((ROOT / "thesis_cli" / name).read_text() for name in files)
     strings = [
         node.value

@@ -86,3 +86,26 @@ def test_faults_of_measurements_are_contradicted():
     assert 0.8 < right.share < 1
     with planted("noise times 0.9 "):
         assert stage_audit(case, 60, 0.9).noise[0] < 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("none", ""),
+        ("noise times 0.9  ", "the noise of vector 2 is at most 0.9"),
+        ("sensitivity of counts over 3 for one of five columns", "rho is at least"),
+        ("a record with one bit of the table", "the record depends on the table: "),
+    ],
+)
+def test_marginals_are_audited_by_their_counts(counted, fault, said):
+    """Right ones reach half of the claimed rho, since OpenDP's noise is for twice the square of a replaced
+    row.
+    """
+    with planted(fault):
+        found = stage_audit(CASES["marginals"](BUDGET), 100, 0.999)
+    assert found.runs == 5
+    if said:
+        assert any(said in text for text in found.contradictions)
+    else:
+        assert found.contradictions == []
+        assert 0.6 < found.share <= 0.708

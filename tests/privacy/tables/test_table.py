@@ -1,12 +1,9 @@
 import csv
 import importlib
 import re
-import shutil
-import socket
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import traceback
 import tracemalloc
 from datetime import date
@@ -19,13 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.privacy.conftest import PASSWORD, free_port
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.extras import how_to_install
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.tables.schema import Boolean, Category, Date, DateTime, Integer, Real, Schema
 from thesis_cli.privacy.tables.table import encoded_rows, open_table
 
-PASSWORD = "s3cret-Pass"
 SCHEMA = Schema((Integer("age", 0, 100), Category("region", ("01", "1", "x,y")), Boolean("smokes", missing=True)))
 PEOPLE = [("50", "01", "true"), ("100", "1", ""), ("-7", "x,y", "no"), ("25", "1", "1")]
 ENCODED = ([[0.5], [1.0], [0.0], [0.25]], [[0, 1], [1, 2], [2, 0], [1, 1]])
@@ -59,49 +56,6 @@ def problem_of(source, query=None):
     assert "\n" not in told
     assert PASSWORD not in "".join(traceback.format_exception(caught.value))
     return told
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-@pytest.fixture(scope="module")
-def postgres():
-    """A private server on loopback with a password; its URL."""
-    found = [shutil.which("initdb"), *sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")))]
-    initdb = next(filter(None, found), None)
-    if initdb is None:
-        pytest.skip("NO POSTGRESQL: initdb is not installed, so reading from PostgreSQL is not tested")
-    binaries = Path(initdb).resolve().parent
-    folder = Path(tempfile.mkdtemp(prefix="postgres-"))
-    data, secret, port = folder / "data", folder / "password", free_port()
-    secret.write_text(PASSWORD)
-    user = {}
-    if folder.owner() == "root":  # PostgreSQL refuses to run as root
-        for path in (folder, secret):
-            shutil.chown(path, "nobody")
-        user = {"user": "nobody", "group": "nogroup", "extra_groups": []}
-
-    def run(*command):
-        done = subprocess.run(
-            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, **user
-        )
-        return None if done.returncode == 0 else done.stdout
-
-    control = (str(binaries / "pg_ctl"), "-D", str(data), "-w")
-    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off"
-    login = ("-U", "steward", f"--pwfile={secret}", "--auth=scram-sha-256", "--no-sync", "-E", "UTF8", "--locale=C")
-    try:
-        failed = run(str(binaries / "initdb"), "-D", str(data), *login)
-        failed = failed or run(*control, "-l", str(folder / "log"), "-o", options, "start")
-        if failed:
-            pytest.skip(f"NO POSTGRESQL: no server starts here: {failed[-300:]}")
-        yield f"postgresql://steward:{PASSWORD}@127.0.0.1:{port}/postgres"
-        run(*control, "-m", "immediate", "stop")
-    finally:
-        shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="module")

@@ -29,15 +29,18 @@ if TYPE_CHECKING:
 logger = logging.getLogger("thesis_cli")
 
 NO_LEDGER = (
-    "the lock of a ledger holds on one machine only; divide the budget before the sweep: its tasks spend at most the"
-    " sum of their epsilons, and of their deltas"
+    "the tasks of a sweep are many releases; divide the budget before the sweep: its tasks spend at most the sum of"
+    " their epsilons, and of their deltas"
 )
 
 
 def ledger_option(product: str) -> Any:
-    """The file of what tables have spent; its type is `Path | None`."""
-    words = f"File of what each table has spent; a {product} that would exceed the table's limit is refused."
-    return option(None, words, names="output", not_swept=NO_LEDGER)
+    """The ledger of what tables have spent; its type is `str | None`."""
+    words = (
+        "File of what each table has spent, or postgresql://USER@HOST/DATABASE for several machines; a "
+        f"{product} that would exceed the table's limit is refused."
+    )
+    return option(None, words, metavar="FILE", not_swept=NO_LEDGER)
 
 
 def account_option() -> Any:
@@ -64,7 +67,7 @@ class Spending:
 
     Attributes
     ----------
-    ledger : file of what each table has spent; None counts nothing.
+    ledger : file or database of what each table has spent; None counts nothing.
     table : name of the table in the ledger.
     limit : budget of all releases of the table together, which its first release sets.
     note : words of the ledger about this release.
@@ -79,7 +82,7 @@ class Spending:
     new : whether a person says that the table is no other account's, though it is like one.
     """
 
-    ledger: Path | None
+    ledger: str | None
     table: str
     limit: Budget | None
     note: str
@@ -97,7 +100,7 @@ class Spending:
     @classmethod
     def of(
         cls,
-        ledger: Path | None,
+        ledger: str | None,
         table: object,
         name: str | None,
         limit: tuple[float, float] | None,
@@ -201,7 +204,9 @@ class Spending:
             if self.charged is not None:
                 logger.error("%s", self.consequence)
             elif self.charging:
-                logger.error("the budget may count as spent: %s shows whether it does", self.ledger)
+                logger.error(
+                    "the budget may count as spent: %s shows whether it does", without_secrets(self.ledger or "")
+                )
             raise _alone(error)  # noqa: B904
         except Exception as error:  # noqa: BLE001  its text may quote values
             spent = f"; {self.consequence}" if self.charged else ""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.files import check_writable
+from thesis_cli.base.files import check_writable, is_url
 from thesis_cli.base.locks import locked
 from thesis_cli.commands.core.overwrite import PLACEHOLDER, check_overwritten, holds_release, unfinished
 from thesis_cli.commands.release.budget import resolved_file
@@ -37,7 +37,7 @@ SECRET = 1000
 """Rows of a table whose number of rows is secret, to compare delta with before anything is spent."""
 
 
-def check_apart(files: Iterable[str], ledger: Path | None, out: Path | None) -> None:
+def check_apart(files: Iterable[str], ledger: str | None, out: Path | None) -> None:
     """Refuse to write the result or the ledger over a file that is read, or one over the other.
 
     Parameters
@@ -50,7 +50,8 @@ def check_apart(files: Iterable[str], ledger: Path | None, out: Path | None) -> 
     """
     record = out and out.with_suffix(".json")
     taken = {resolved_file(text): "a file that is read" for text in files}
-    for option, path in {"--ledger": ledger, "--out": out, "the record": record}.items():
+    local = None if ledger is None or is_url(ledger) else Path(ledger)
+    for option, path in {"--ledger": local, "--out": out, "the record": record}.items():
         if path is None:
             continue
         if path.resolve() in taken:

@@ -1,9 +1,9 @@
-"""Entries of a privacy ledger and the chain of digests that links them: a file's text, and back.
+"""Entries of a privacy ledger and the chain of digests that links them: as JSON, and back.
 
 Each entry holds the SHA-256 of the entry before it and of its own content. The digest of the last
 entry is the head. An entry that is edited, inserted, moved or removed breaks the chain after it,
 and whoever noted a head elsewhere can see whether the file still continues the history up to it.
-There is no key: whoever may write the file can compute a whole new chain, cut off its end, or put
+There is no key: whoever may write the ledger can compute a whole new chain, cut off its end, or put
 an older copy in its place. Only a head that is noted elsewhere shows that, and nothing shows a
 release that was never charged.
 
@@ -72,14 +72,14 @@ class LedgerEntry:
 
 @dataclass(frozen=True)
 class Book:
-    """Content of a ledger's file.
+    """Content of a ledger.
 
     Attributes
     ----------
     entries : in the order in which they were written.
-    digests : digest of each entry, as the file has them; none in format 1.
+    digests : digest of each entry, as they are stored; none in format 1.
     breaks : faults of the chain, in words; empty if it is whole.
-    chained : whether the file has a chain; format 1 has none.
+    chained : whether there is a chain; format 1 has none.
     key : secret key of the contents, in hexadecimal; empty before the first entry of format 3.
     """
 
@@ -113,14 +113,18 @@ class Book:
             book = book.extended(entry)
         return book
 
-    def to_json(self) -> str:
-        """Text of the ledger's file."""
-        entries, previous, known = [], FIRST, set[str]()
+    def stored(self) -> list[dict[str, Any]]:
+        """Entries as a ledger keeps them."""
+        entries, previous, known = list[dict[str, Any]](), FIRST, set[str]()
         for number, (entry, found) in enumerate(zip(self.entries, self.digests, strict=True), start=1):
             entries.append({**_content(entry, number, previous, self.key, known), "digest": found})
             previous = found
             known |= {entry.content.digest} if entry.content else set()
-        content = {"format": FORMAT, "key": self.key, "entries": entries, "head": self.head}
+        return entries
+
+    def to_json(self) -> str:
+        """Text of the ledger's file."""
+        content = {"format": FORMAT, "key": self.key, "entries": self.stored(), "head": self.head}
         return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 

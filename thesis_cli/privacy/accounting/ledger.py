@@ -1,5 +1,4 @@
-r"""Privacy ledger: what the releases of each table have spent together, in a JSON file that people
-can read.
+r"""Privacy ledger: what the releases of each table have spent together.
 
 Two rules of composition bound the total. Basic composition adds up epsilons and deltas. zCDP
 composition adds up rhos, where a release without delta has rho = epsilon^2 / 2 (Bun and Steinke
@@ -16,36 +15,33 @@ for budgets that were fixed beforehand.
 
 The content of a table tells which account it has (`identity`), its name and its file come second.
 
-A spend is on the disk before its noise is drawn, so that a release that fails has spent. A lock
-excludes other processes of the machine. `chain` describes the file and its chain of digests.
+A spend is stored before its noise is drawn, so that a release that fails has spent. `storage` keeps
+the entries in a file or a database, one process at a time; `chain` describes them and their chain of
+digests.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import os
 import secrets
-import stat
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.locks import Lock, locked
 from thesis_cli.privacy.accounting.account import UNIT, Account, Rule, Spend, Total
-from thesis_cli.privacy.accounting.chain import FORMAT, Book, LedgerEntry, merged, parse, unique_keys
+from thesis_cli.privacy.accounting.chain import FORMAT, Book, LedgerEntry, merged
 from thesis_cli.privacy.accounting.identity import Content, likeness
 from thesis_cli.privacy.accounting.names import account_key, skeleton
+from thesis_cli.privacy.accounting.storage import storage_of
 from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.privacy.mechanisms.units import steps_between
 
 __all__ = ["FORMAT", "HOLDS", "Account", "Budget", "Ledger", "Spend", "Total", "accounts_of", "file_identity"]
 
-REMEDY = "it must be a ledger that thesis-cli wrote"
 WAIT = 60.0
 """Seconds to wait for a ledger that another process uses."""
 HOLDS = (
@@ -59,11 +55,11 @@ OTHER = "--new-account if it is another table"
 
 
 class Ledger:
-    """A ledger file; the first spend creates it.
+    """A ledger; the first spend creates it.
 
     Parameters
     ----------
-    path : path of the file, or of a symbolic link to it.
+    source : path of a file, or of a symbolic link to it, or the URL of a PostgreSQL database.
     wait : seconds to wait for a process that uses the ledger.
     unit : unit of privacy of what is spent (`Unit.name`). The first release of an account fixes its
         unit; later ones must imply it (`units.steps_between`), and are charged what they imply.
@@ -71,12 +67,12 @@ class Ledger:
         content.
     """
 
-    def __init__(self, path: str | Path, wait: float = WAIT, unit: str = UNIT, new: bool = False) -> None:
-        self.path, self.wait, self.unit, self.new = Path(path).resolve(), wait, unit, new
+    def __init__(self, source: str | Path, wait: float = WAIT, unit: str = UNIT, new: bool = False) -> None:
+        self.storage, self.wait, self.unit, self.new = storage_of(source), wait, unit, new
         self._fresh = secrets.token_hex(32)
 
     def accounts(self) -> dict[str, Account]:
-        """Account of every table of the file, by its name in lower case (`account_key`).
+        """Account of every table of the ledger, by its name in lower case (`account_key`).
 
         Raises
         ------
@@ -85,24 +81,13 @@ class Ledger:
         return accounts_of(self.book())
 
     def book(self) -> Book:
-        """Entries of the file, whether or not their chain is whole; none if there is no file.
+        """Entries of the ledger, whether or not their chain is whole; none if there is no ledger.
 
         Raises
         ------
-        InputError : the file is not a ledger, or damaged, or no regular file, or has several names.
-        OSError : the file cannot be read.
+        InputError, OSError : as for `Storage.read`.
         """
-        try:
-            text = self._read()
-            return Book() if text is None else parse(json.loads(text.decode("utf-8"), object_pairs_hook=unique_keys))
-        except json.JSONDecodeError as error:
-            raise InputError(f"it is not JSON: {error.msg}", REMEDY, source=self.path, line=error.lineno) from None
-        except InputError as error:
-            if error.source:
-                raise
-            raise InputError("it is not a privacy ledger", REMEDY, source=self.path) from None
-        except (KeyError, TypeError, AttributeError, ValueError, RecursionError):  # also of text that is not UTF-8
-            raise InputError("it is not a privacy ledger", REMEDY, source=self.path) from None
+        return self.storage.read() or Book()
 
     def check(
         self,
@@ -119,7 +104,7 @@ class Ledger:
         are those of `spend`.
         """
         book = self.book()
-        self._check_writable()
+        self.storage.check_writable()
         self._after(book, _Charge(table, _spend(budget, rho, ""), limit, file, named), self._read_by(content, book))
 
     def spend(
@@ -154,44 +139,24 @@ class Ledger:
         Raises
         ------
         InputError : the spend would exceed the limit, the limit is missing or differs, rho is
-            negative or missing, the name, the file or the content is like that of another account, the
-            ledger is in use for longer than `wait`, is no ledger, is read-only, or has a broken chain; others
-            may remove files from its folder.
+            negative or missing, the name, the file or the content is like that of another account, or the
+            chain of the ledger is broken; and as for `Storage`.
         OSError : the file cannot be written; it is unchanged.
         """
         marked = f"{note}; --new-account" if self.new else note
         charge = _Charge(table, _spend(budget, rho, marked), limit, file, named)
-        remedy = "run the command again when that process has ended"
         before = self.book()
-        self._check_writable()
+        self.storage.check_writable()
         read = self._read_by(content, before)  # without the lock, since a large table takes a while
-        with locked(self.path, remedy, wait=self.wait, private=True) as lock:
-            if os.lstat(lock.file).st_uid != os.geteuid():
-                raise self._error(
-                    f"its lock {lock.file} is another user's",
-                    "wait until that user's process has ended; a lock of yours holds",
-                )
-            book = self.book()
+        with self.storage.locked(self.wait) as (book, append):
             if book.key != before.key:  # another process has made the ledger
                 read = self._read_by(content, book)
             after, total = self._after(book, charge, read)
-            self._write(after, lock)
+            append(after)
         return total
 
     def _read_by(self, content: ContentOf | None, book: Book) -> Content | None:
         return None if content is None else content(bytes.fromhex(book.key or self._fresh))
-
-    def _check_writable(self) -> None:
-        """Refuse a ledger that is read-only, and a folder in which anybody may replace it or its lock."""
-        try:
-            file, folder = (os.stat(path).st_mode for path in (self.path, self.path.parent))
-        except FileNotFoundError:
-            file, folder = 0o600, self.path.parent.stat().st_mode if self.path.parent.exists() else 0o700
-        if not (file & 0o222) or (self.path.exists() and not os.access(self.path, os.W_OK)):
-            raise self._error("it is read-only", "a ledger that may not change takes no release; nothing is spent")
-        if folder & stat.S_IWOTH and not folder & stat.S_ISVTX:
-            problem = f"all users may replace files in {self.path.parent}, the ledger and its lock among them"
-            raise self._error(problem, "give a ledger in a folder that others cannot write, or set its sticky bit")
 
     def _after(self, book: Book, charge: _Charge, content: Content | None) -> tuple[Book, Total]:
         """The ledger and the table's total after a spend that is within the limit."""
@@ -275,58 +240,7 @@ class Ledger:
         return Account(charge.limit, rule=rule, name=table, unit=self.unit)
 
     def _error(self, problem: str, remedy: str) -> InputError:
-        return InputError(problem, remedy, source=self.path)
-
-    def _read(self) -> bytes | None:
-        """Content of the file, or None if there is none; never waits for a pipe or a device."""
-        try:
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return None
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            os.close(descriptor)
-            raise self._error("it is no regular file", REMEDY)
-        with open(descriptor, "rb") as file:
-            if found.st_nlink > 1:
-                problem = f"it has {found.st_nlink} names (hard links), and a spend would reach only one of them"
-                raise self._error(problem, "give a ledger that has one name; a symbolic link to it is allowed")
-            return file.read()
-
-    def _write(self, book: Book, lock: Lock) -> None:
-        """Replace the file; whenever this stops, either the old file or the new one is there.
-
-        The lock is held, so that temporary files of this ledger are those of killed processes.
-        """
-        for stale in self.path.parent.glob(f".{self.path.name}.{'[0-9a-f]' * 16}.tmp"):
-            stale.unlink(missing_ok=True)
-        temporary = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}.tmp")
-        try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            with open(os.open(temporary, flags, 0o600), "wb") as file:
-                file.write(book.to_json().encode("utf-8", "replace"))
-                file.flush()
-                os.fchmod(file.fileno(), self._mode())
-                os.fsync(file.fileno())
-            if not lock.visible:
-                raise self._error("its lock was removed meanwhile, and nothing is spent", "run the command again")
-            os.replace(temporary, self.path)
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(self.path)) from error
-        finally:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-        directory = os.open(self.path.parent, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
-
-    def _mode(self) -> int:
-        """Permissions of the file, without those of others, since it has a key; the owner's if there is none."""
-        with suppress(OSError):
-            return stat.S_IMODE(os.lstat(self.path).st_mode) & 0o770
-        return 0o600
+        return InputError(problem, remedy, source=self.storage.source)
 
 
 @dataclass(frozen=True)

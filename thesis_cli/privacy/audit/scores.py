@@ -277,8 +277,13 @@ def different(one: Record, other: Record) -> str:
     """
     if repr(one) == repr(other):
         return ""
-    pairs = zip(*([*record.to_json().splitlines(), ""] for record in (one, other)), strict=False)
-    return next((f"{a.strip()} beside {b.strip()}" for a, b in pairs if a != b), f"{one} beside {other}")
+    return first_difference(one.to_json(), other.to_json()) or f"{one} beside {other}"
+
+
+def first_difference(one: str, other: str) -> str:
+    """The first lines of two texts that differ; empty if none do."""
+    pairs = zip(*([*text.splitlines(), ""] for text in (one, other)), strict=False)
+    return next((f"{a.strip()} beside {b.strip()}" for a, b in pairs if a != b), "")
 
 
 def subject(method: str, noise: NoiseName, budget: Budget, runs: int, confidence: float) -> Subject:

@@ -38,6 +38,7 @@ from thesis_cli.privacy.release.implementation import (
     Errors,
     ExpectedStage,
     Implementation,
+    NoisyMean,
     PrivateRows,
     Released,
     RowSettings,
@@ -150,6 +151,16 @@ class CopulaMethod(Implementation):
             if stage.name != features.name:
                 raise InputError(f"stages[{i}].name is {stage.name!r}", f"it must be {features.name!r}")
             check_size(f"stages[{i}].vector", len(stage.vector), features.count)
+
+    def means(self, plan: ReleasePlan, record: Record) -> list[NoisyMean]:
+        """Mean features of each stage."""
+        running, vectors, found = recorded_stages(record), list[Floats](), list[NoisyMean]()
+        for stage in noisy_stages(record):
+            features = running.stage(vectors)
+            assert features is not None
+            vectors.append(np.array(stage.vector))
+            found.append(NoisyMean(features.mean, vectors[-1], stage.scale))
+        return found
 
     @presentation
     def noise_lines(self, record: Record) -> list[tuple[str, str]]:

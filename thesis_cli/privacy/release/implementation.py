@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
 from thesis_cli.base.wording import presentation
@@ -68,6 +69,21 @@ class Released:
     output: object
     size: int
     counted: Counted | None = None
+
+
+@dataclass(frozen=True)
+class NoisyMean:
+    """A vector of a record: the mean over the rows of a public map, with noise.
+
+    Attributes
+    ----------
+    mean : the mean over the rows of some blocks, without noise.
+    vector, scale : noisy mean, and scale of the noise on each coordinate.
+    """
+
+    mean: Callable[[Iterable[Rows]], Floats]
+    vector: Floats
+    scale: float
 
 
 @dataclass(frozen=True)
@@ -169,6 +185,15 @@ class Implementation(ABC):
     def versions(self) -> Mapping[str, str]:
         """Versions of libraries that this method alone uses."""
         return {}
+
+    def means(self, plan: ReleasePlan, record: Record) -> Sequence[NoisyMean]:
+        """Noisy means that a record has.
+
+        Raises
+        ------
+        InputError : the method releases none.
+        """
+        raise InputError(f"a release by {record.method} has no noisy means", "give another method")
 
     def features(self, record: Record) -> Features | None:
         """Random features of which the record has the noisy mean, if that is its vector."""

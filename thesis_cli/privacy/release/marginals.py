@@ -37,6 +37,7 @@ from thesis_cli.privacy.release.implementation import (
     Errors,
     ExpectedStage,
     Implementation,
+    NoisyMean,
     PrivateRows,
     Released,
     RowSettings,
@@ -222,6 +223,20 @@ def opendp_marginals(
     return found
 
 
+def counts_of(columns: Sequence[str], cells: Ints, sizes: Mapping[str, int]) -> Floats:
+    """Numbers of rows of each combination of cells of some columns, that of the last column fastest.
+
+    Parameters
+    ----------
+    cells : cells of the rows, shape (N, columns).
+    sizes : number of cells of each column, by name.
+    """
+    places = [list(sizes).index(name) for name in columns]
+    shape = tuple(sizes[name] for name in columns)
+    of = np.ravel_multi_index(tuple(cells[:, places].T), shape)
+    return np.bincount(of, minlength=math.prod(shape)).astype(np.float64)
+
+
 def network(sizes: dict[str, int], marginals: Sequence[Marginal], count: int) -> tuple[Conditional, ...]:
     """Graphical model of N = `count` rows, fitted to noisy counts by `mbi`; each column after those
     that it depends on.
@@ -347,6 +362,22 @@ class MarginalsMethod(Implementation):
                 raise InputError(f"marginals[{i}].columns has no column, or one twice", "each must be there once")
             expected = math.prod(sizes[name] for name in marginal.columns)
             check_size(f"marginals[{i}].counts", len(marginal.counts), expected)
+
+    def means(self, plan: ReleasePlan, record: Record) -> list[NoisyMean]:
+        """Shares of the cells of each marginal."""
+        count, sizes = record.count.rows, sizes_of(plan.schema)
+
+        def mean_of(marginal: Marginal) -> Callable[[Iterable[Rows]], Floats]:
+            def mean(blocks: Iterable[Rows]) -> Floats:
+                cells = cells_of(marginal_cells(plan.schema), Rows.concatenate(list(blocks)))
+                return counts_of(marginal.columns, cells, sizes) / len(cells)
+
+            return mean
+
+        return [
+            NoisyMean(mean_of(marginal), np.array(marginal.counts) / count, marginal.deviation / count)
+            for marginal in noisy_marginals(record)
+        ]
 
     @presentation
     def noise_lines(self, record: Record) -> list[tuple[str, str]]:

@@ -42,7 +42,8 @@ class DPMethod:
     replicates : number of simulated releases that take seconds, the default of `dp-query`; None if a
         release cannot be simulated.
     audit : `module:function` that finds the worst neighbouring tables for `dp-audit` and scores
-        releases of them; empty if it is not audited.
+        releases of them; empty if it audits the noisy vectors alone.
+    package : module of an extra that the method needs beside OpenDP.
     """
 
     module: str
@@ -60,6 +61,7 @@ class DPMethod:
     seconds: float = 0.0
     replicates: int | None = None
     audit: str = ""
+    package: str = ""
 
     @property
     def secret_rows(self) -> bool:
@@ -106,6 +108,7 @@ METHODS: dict[str, DPMethod] = {
         basis="counts of columns and of pairs of columns",
         options=(*BUDGET, "algorithm", "rows"),
         auto=4,
+        package="mbi",
     ),
     "subspace": DPMethod(
         module="thesis_cli.privacy.release.subspace",
@@ -139,14 +142,15 @@ METHODS: dict[str, DPMethod] = {
 
 AUTO = tuple(sorted((name for name, row in METHODS.items() if row.auto), key=lambda name: METHODS[name].auto))
 """Methods that `auto` chooses from; the first that heeds all options is taken."""
-AUDITED = tuple(name for name, row in METHODS.items() if row.audit)
+SCORED = tuple(name for name, row in METHODS.items() if row.audit)
+"""Methods whose releases `dp-audit` tells apart by scores."""
 
 if TYPE_CHECKING:
     MethodChoice = str
     AuditChoice = str
 else:
     MethodChoice = Literal[("auto", *METHODS)]
-    AuditChoice = Literal[("all", *AUDITED)]
+    AuditChoice = Literal[("all", *METHODS)]
 
 
 def methods_where(condition: Callable[[DPMethod], object]) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, cast
 
+import numpy as np
+
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
@@ -22,6 +24,7 @@ from thesis_cli.privacy.release.implementation import (
     Errors,
     ExpectedStage,
     Implementation,
+    NoisyMean,
     PrivateRows,
     Released,
     implementation_of,
@@ -108,6 +111,11 @@ class VectorMethod(Implementation):
             return linear_errors(plan.schema, rows, vectors @ vectors.T, found.deviation)
 
         return (stage,), errors
+
+    def means(self, plan: ReleasePlan, record: Record) -> list[NoisyMean]:
+        """The noisy embedding."""
+        vector, noise = noisy_vector(record)
+        return [NoisyMean(self.embedding(plan).mean, np.array(vector), noise.scale)]
 
     @presentation
     def noise_lines(self, record: Record) -> list[tuple[str, str]]:

@@ -23,8 +23,8 @@ class QueryTable(Table):
     """
 
     def __init__(self, url: str, query: str | None) -> None:
-        self._url = _parsed(url)
-        source = self._url.set(query={}).render_as_string(hide_password=True)
+        self._url = parsed_url(url, "give sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE")
+        source = shown_url(self._url)
         if query is None:
             raise InputError("a database needs --query", "give one SELECT", source=source)
         self._query = query
@@ -76,10 +76,7 @@ class QueryTable(Table):
         if not (unreached or (state or "").startswith(_EXPLAINED)):
             problem = f"the query failed ({state or type(error).__name__})"
             return InputError(problem, "give one SELECT that the database can answer", source=self.source)
-        text = " ".join(str(error).partition("\nLINE")[0].split())
-        passwords = {key: value for key, value in self._url.query.items() if "password" in key.lower()}
-        for password in filter(None, (self._url.password, *passwords.values())):
-            text = text.replace(str(password), "***")
+        text = without_passwords(str(error).partition("\nLINE")[0], self._url)
         remedy = "the database must be reachable" if unreached else "give one SELECT that the database accepts"
         return InputError(text, remedy, source=self.source)
 
@@ -115,7 +112,7 @@ def _read_all_times(adapters: Any) -> None:
         adapters.register_loader(name.lower(), tolerant(getattr(kinds, f"{name}Loader")))
 
 
-def _parsed(url: str) -> Any:
+def parsed_url(url: str, remedy: str) -> Any:
     """Parsed URL of a database of a known kind; an error shows only its first word."""
     alchemy = extra("sqlalchemy")
     try:
@@ -123,6 +120,20 @@ def _parsed(url: str) -> Any:
     except (alchemy.exc.ArgumentError, ValueError):
         parsed = None
     if parsed is None or parsed.get_backend_name() not in ("sqlite", "postgresql", "postgres"):
-        remedy = "give sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"
-        raise InputError("it is not the URL of a known kind of database", remedy, source=url.partition(":")[0] + ":...")
+        problem = "it is not the URL of a known kind of database"
+        raise InputError(problem, remedy, source=url.partition(":")[0] + ":...")
     return parsed
+
+
+def shown_url(url: Any) -> str:
+    """A parsed URL without password and parameters."""
+    return str(url.set(query={}).render_as_string(hide_password=True))
+
+
+def without_passwords(text: str, url: Any) -> str:
+    """A message in one line, with `***` for the passwords of a parsed URL."""
+    text = " ".join(text.split())
+    passwords = {key: value for key, value in url.query.items() if "password" in key.lower()}
+    for password in filter(None, (url.password, *passwords.values())):
+        text = text.replace(str(password), "***")
+    return text
