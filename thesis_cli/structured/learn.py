@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -96,7 +96,7 @@ class Problem:
     @cached_property
     def _rounded(self) -> Floats:
         """The inputs with as many digits as the sums of the space."""
-        return self.inputs.astype(self.space.precision)
+        return cast(Floats, self.inputs.astype(self.space.precision))
 
     @cached_property
     def _seen(self) -> Known | None:
