@@ -12,13 +12,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numba
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.compiled import kernel
 from thesis_cli.privacy.embedding.features import Features
-from thesis_cli.privacy.embedding.kernels import cosine_sine
+from thesis_cli.privacy.embedding.kernels import TILE, cosine_sine
 from thesis_cli.privacy.kernels import Rows
 
 STEPS, RATE = 100, 100.0
@@ -29,17 +31,23 @@ PENALTY = 100.0
 """The published Lasso minimises |target - sum_m w_m phi(z_m)|^2 + PENALTY / N sum_m |w_m|."""
 
 
+_u: Any = numba.uint64
+
+
 @kernel()
 def _waves(frequencies: Floats, phases: Floats, point: Floats, cosines: Floats, sines: Floats) -> None:
     """Write cos and sin of w_j . z + b_j, shape (J,), for w of shape (D, J)."""
-    for j in range(phases.shape[0]):
-        cosines[j] = phases[j]
-    for d in range(point.shape[0]):
-        z, w = point[d], frequencies[d]
-        for j in range(phases.shape[0]):
-            cosines[j] += z * w[j]
-    for j in range(phases.shape[0]):
-        cosines[j], sines[j] = cosine_sine(cosines[j])
+    for start in range(0, phases.shape[0], TILE):
+        size = min(TILE, phases.shape[0] - start)
+        angles, c, s = np.zeros(TILE), np.empty(TILE), np.empty(TILE)
+        for j in range(size):
+            angles[j] = phases[start + j]
+            for d in range(point.shape[0]):
+                angles[j] += point[d] * frequencies[d, start + j]
+        for j in range(_u(TILE)):
+            c[j], s[j] = cosine_sine(angles[j])
+        for j in range(size):
+            cosines[start + j], sines[start + j] = c[j], s[j]
 
 
 @dataclass(frozen=True)
