@@ -142,5 +142,8 @@ def test_claims_take_their_numbers_from_the_published_data():
     for epsilon, released in zip(points["epsilons"], points["released"], strict=True):
         claim = f"published best, D = {points['dimension']}, epsilon = {epsilon:g}"
         expected["fig-4-2", claim] = f"{min(released):.4f}"
+        for m in (10, 100):
+            claim = f"same random numbers, D = {points['dimension']}, epsilon = {epsilon:g}, M = {m}"
+            expected["fig-4-2-algorithm-3", claim] = f"{released[points['numbers'].index(m)]:.4f}"
     ours = {(row["experiment"], row["claim"]): row["published"] for row in result("claims")}
     assert {name: float(ours[name]) for name in expected} == {name: float(text) for name, text in expected.items()}
