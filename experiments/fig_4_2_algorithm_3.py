@@ -138,19 +138,6 @@ def _higher(spread):
     return high.over(low, "epsilon")
 
 
-def _of_fresh_draws(dimension, epsilon, points):
-    """Mean distance of the draws that are not the published one, whose own is off by their spread."""
-
-    def measure(frame):
-        equal = (frame.dimension == dimension) & (frame.epsilon == epsilon) & (frame.points == points)
-        found = frame[equal & (frame.curve == CHAINED) & (frame.draw > 0)].distance
-        if len(found) < 2:
-            return None
-        return Measurement(found.mean(), found.sem(), sources=found.std())
-
-    return measure
-
-
 def _same_random_numbers(dimension, epsilon, points):
     """Distance of the run with the published random numbers."""
     found = select(curve=CHAINED, dimension=dimension, epsilon=epsilon, points=points, draw=0)
@@ -169,13 +156,6 @@ CLAIMS = [
         for d, e in OF_BOTH for m in (10, 100)
     ),
     *(
-        Claim(f"fresh draws, D = {d}, epsilon = {e:g}, M = {m}", "Thesis Figure 4.2: the published runs", "published",
-            "=", PUBLISHED[d, e][NUMBERS.index(m)], _of_fresh_draws(d, e, m),
-            f"at D = {d}, epsilon = {e:g} and M = {m}, the published RKHS distance of Algorithm 3 is as that of other "
-            "draws of points, features and noise (mean)", rounding=5e-5)
-        for d, e in OF_BOTH for m in (10, 100)
-    ),
-    *(
         Claim(f"Algorithm 3, D = {d}, epsilon = {e:g}", "Thesis 4.5, caption of Figure 4.2", "comparison", "<", 1.0,
             OVER_2.where(dimension=d, epsilon=e).read(),
             f"Algorithm 3 is capable of outperforming Algorithm 2, at D = {d} and epsilon = {e:g} (ratio of RKHS "
@@ -185,7 +165,8 @@ CLAIMS = [
     Claim("dimension", "Thesis 4.5, paragraph after Proposition 13", "comparison", "<", 1.0, _higher(OVER_2).largest(),
         "optimising the locations of the points seems to be more helpful in the higher dimension: at every epsilon "
         "Algorithm 3's distance is a smaller share of Algorithm 2's at D = 5 than at D = 2 (largest quotient, "
-        f"M = {BESIDE})"),
+        f"M = {BESIDE})",
+        not_comparable="The thesis reads it off runs of up to 10,000 points; here they have up to 100."),
     *(
         Claim(f"harder in higher dimensions, M = {m}, epsilon = {e:g}", "Thesis 4.5, caption of Figure 4.2",
             "comparison", ">", 1.0, _higher(THIRD.where(points=m, epsilon=e)).read(),
@@ -219,7 +200,7 @@ EXPERIMENT = Experiment(
             "algorithm 3": {"features": 200, "most": 5},
         },
         "paper": {
-            **{"dimensions": list(DIMENSIONS), "algorithm 2": {"most": 100, "draws": 10}, "draws": 4},
+            **{"dimensions": list(DIMENSIONS), "algorithm 2": {"most": 100, "draws": 10}, "draws": 24},
             "algorithm 3": {"features": 10_000, "most": NUMBERS[-1]},
         },
     },
