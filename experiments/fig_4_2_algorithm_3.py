@@ -6,7 +6,7 @@ import pandas as pd
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.privacy.embedding.means import distance, mean_at
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
+from thesis_cli.reproduction.experiment import Claim, Experiment, Tolerance
 from thesis_cli.reproduction.measuring import select
 from thesis_cli.studies.privacy.published import (
     EPSILONS,
