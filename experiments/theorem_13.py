@@ -143,7 +143,7 @@ CAPTION = (
     "weights, the RKHS distance of the release to the embedding of X, and its distances to the embeddings of two "
     "functions f of X, to whose values the released points are mapped. Marks are geometric means of 30 draws, "
     "bars two standard errors; weights with a bound of 1 and weights on the simplex nearly coincide. Without a bound "
-    "the sum of weights is largest at 316,228 rows, and not at a million. The thesis "
+    "the sum of weights rises, and ends below its largest value or near it. The thesis "
     "proves, and does not plot, that weights with a bound on their sum (eq. C.7) are consistent for X and for "
     "f(X) (eq. C.8). This is a limit: with C = 2 and the product the distance rises before it falls, as 30 to 100 "
     "points so wide apart are few, and a million rows leave more than half of it; "
