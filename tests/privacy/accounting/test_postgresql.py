@@ -178,6 +178,12 @@ def test_entries_are_never_changed(ledger, url, base, change):
         "alter table thesis_cli.ledger disable trigger append_only",
         "alter table thesis_cli.ledger enable trigger append_only",
         "drop trigger append_only on thesis_cli.ledger",
+        *(
+            f"create or replace trigger append_only before update{of} or delete or truncate on thesis_cli.ledger "
+            f"for each statement{when} execute function thesis_cli.refuse(); "
+            "alter table thesis_cli.ledger enable always trigger append_only"
+            for of, when in ((" of number", ""), ("", " when (false)"))
+        ),
         "create or replace function thesis_cli.refuse() returns trigger language plpgsql as 'begin return null; end'",
         "alter table thesis_cli.ledger set unlogged",
         "alter table thesis_cli.ledger drop constraint ledger_pkey",
@@ -266,6 +272,23 @@ def test_a_url_with_a_password_or_of_another_database_is_refused(form):
     ) as told:
         Ledger(form.format(PASSWORD))
     assert PASSWORD not in str(told.value).replace(f"sqlite:///{PASSWORD}", "")
+
+
+@pytest.mark.parametrize(
+    ("rest", "problem"),
+    [
+        ("%00", "a character"),
+        ("?autocommit=true", "the parameter autocommit; it may have application_name"),
+        ("?row_factory=x", "the parameter row_factory"),
+        ("?conninfo=dbname%3Db", "the parameter conninfo"),
+        ("?port=1&port=2", "ports"),
+    ],
+)
+def test_a_url_that_steers_the_driver_is_refused(rest, problem):
+    with pytest.raises(InputError, match=problem):
+        Ledger("postgresql://u@h/b" + rest)
+    with pytest.raises(InputError, match="a character"):
+        Ledger("postgresql://u%3Apassword@h/b")
 
 
 @pytest.mark.parametrize("moment", ["before", "commit"])

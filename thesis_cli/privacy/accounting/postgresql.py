@@ -42,11 +42,13 @@ select t.relkind = 'r' and t.relpersistence = 'p'
                 and i.indnkeyatts = 1 and i.indkey[0] = 1)
     and exists (select from pg_trigger g join pg_proc f on f.oid = g.tgfoid where g.tgrelid = t.oid
                 and g.tgname = 'append_only' and g.tgenabled = 'A' and g.tgtype = 58
+                and g.tgqual is null and g.tgattr = ''::int2vector
                 and f.prosrc = $$ {REFUSAL} $$)
     from pg_class t where t.oid = to_regclass('thesis_cli.ledger')
 """
 """Whether the table is an ordinary one, whose rows outlast a crash (not `unlogged`), with the key and the
-trigger: before each statement (2) that deletes (8), updates (16) or truncates (32); no row without a table.
+trigger: before each statement (2) that deletes (8), updates (16) or truncates (32), whatever its columns and
+without a condition; no row without a table.
 """
 UNSAFE = "the database does not keep entries: the table is not as thesis-cli makes it, or its trigger is off"
 WRITABLE = """
@@ -65,6 +67,11 @@ outlasts a crash.
 CONNECTION = {"connect_timeout": 10, "keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3}
 """Settings by which a server that is gone is noticed."""
 FORM = "give a file, or postgresql://USER@HOST/DATABASE"
+PARAMETERS = {
+    *("host", "port", "service", "options", "application_name", "target_session_attrs", "channel_binding"),
+    *("sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl"),
+}
+"""Parameters that a URL may have: of libpq, none of the driver, which could take transactions apart."""
 
 
 class PostgreSQLStorage(Storage):
@@ -84,8 +91,17 @@ class PostgreSQLStorage(Storage):
         if found.password is not None or any("password" in key.lower() for key in found.query):
             problem = "the URL of a ledger has a password, which others may see in the list of processes"
             raise self._error(problem, "leave it out, and set PGPASSWORD or write ~/.pgpass")
+        user = found.username or ""
+        if ":" in user or not f"{url}{user}{found.host}{found.database}".isprintable():
+            raise self._error("the URL has a character that no URL of a ledger has", FORM)
+        if unknown := sorted(found.query.keys() - PARAMETERS):
+            raise self._error(f"the URL has the parameter {unknown[0]}", f"it may have {', '.join(sorted(PARAMETERS))}")
         self._url = found.set(drivername="postgresql+psycopg")
         self._driver = extra("psycopg")
+        try:
+            self._arguments = self._url.get_dialect()().create_connect_args(self._url)
+        except extra("sqlalchemy").exc.ArgumentError as error:
+            raise self._error(without_passwords(str(error), found), FORM) from None
 
     def read(self) -> Book | None:
         """See `Storage.read`; a table that lets entries be changed is a break of the chain."""
@@ -126,7 +142,7 @@ class PostgreSQLStorage(Storage):
     @contextmanager
     def _connection(self) -> Iterator[Any]:
         """A connection in a transaction, which is rolled back unless the body commits it."""
-        arguments, settings = self._url.get_dialect()().create_connect_args(self._url)
+        arguments, settings = self._arguments
         connection = None
         try:
             connection = self._driver.connect(*arguments, **{**CONNECTION, **settings})
