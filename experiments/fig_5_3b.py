@@ -142,7 +142,7 @@ EXPERIMENT = Experiment(
     version=1,
     presets={
         "quick": {
-            **{"trained": [1, 4], "lengths": [2, 3], "counts": dict.fromkeys(SEARCHES, [20, 20])},
+            **{"trained": [1, 4], "lengths": [2, 3], "counts": {search: [20, 20] for search in SEARCHES}},
             "nodes": {"sort-and-add, source": [2_000_000] * 2, "sort-and-add": [200_000] * 2},
         },
         "paper": {
