@@ -99,7 +99,7 @@ def projection_loss(phi: PhasedFeatures, residual: Floats, point: Floats) -> tup
     at, slope = phi.waves(point)
     inner, norm = residual @ at, at @ at
     along = phi.frequencies @ ((inner / norm * at - residual) * slope)
-    return -(inner**2) / norm, 2 * inner / norm * along
+    return float(-(inner**2) / norm), 2 * inner / norm * along
 
 
 def pre_image(phi: PhasedFeatures, residual: Floats, start: Floats) -> Floats:
