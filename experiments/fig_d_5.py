@@ -5,12 +5,13 @@ integers that it has not seen. What it gives for permuted properties is what cha
 """
 
 import numpy as np
+import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Tolerance
-from thesis_cli.reproduction.measuring import labelled, measured
+from thesis_cli.reproduction.measuring import select
 from thesis_cli.studies.synthesis.integer_embedding import DECODERS, decoded
-from thesis_cli.studies.synthesis.predictions import embedding, over_trainings, trainings
+from thesis_cli.studies.synthesis.predictions import embedding, version
 
 WEIGHTS = "embedding-2"
 PROPERTIES = {
@@ -24,10 +25,10 @@ BEST = "neighbours"
 
 
 def tasks(settings):
-    return [{"training": number, "weights": weights, **settings} for number, weights in enumerate(trainings(WEIGHTS))]
+    return [{"weights": version(WEIGHTS), **settings}]
 
 
-def run(seed, training, weights, permutations):
+def run(seed, weights, permutations):
     """The point of each integer (`part` is point), and how well each property is decoded (`part` is
     decoded): `score`, and the mean and standard deviation for permuted properties in `chance` and
     `spread`."""
@@ -40,11 +41,11 @@ def run(seed, training, weights, permutations):
             found = decoded(points[signed], of(integers[signed]), decoder, permutations, rng)
             rows.append(("decoded", "", "", "", name, decoder, found.score, found.chance, found.spread))
     columns = ["part", "integer", "x", "y", "property", "decoder", "score", "chance", "spread"]
-    return labelled(rows, columns, training=training)
+    return pd.DataFrame(rows, columns=columns)
 
 
 def plot(frame):
-    points = frame[(frame.part == "point") & (frame.training == 0)]
+    points = frame[frame.part == "point"]
     figure, axes = panels(1, 2, height=3.9)
     _plot_points(axes[0], points, "all integers")
     few = points[points.integer.abs() <= 11]
@@ -73,17 +74,11 @@ def _plot_points(ax, points, title):
     label(ax, "first dimension", "second dimension", title)
 
 
-def _decoded(frame, name):
-    rows = frame[(frame.property == name) & (frame.decoder == BEST)]
-    return over_trainings(list(zip(rows.score - rows.chance, rows.spread, strict=True)))
-
-
 # fmt: off
 CLAIMS = [
     Claim(f"{name}, {BEST}", "Thesis D.3, Figure D.5: 'has learnt the concepts of'", "comparison", ">", 0.0,
-        measured(_decoded, name),
-        f"the embedding shows {name} ({what} from nearest {BEST}, less that with permuted properties; mean over "
-        "trainings)",
+        select(property=name, decoder=BEST).number("score", "spread").minus("chance").read(),
+        f"the embedding shows {name} ({what} from nearest {BEST}, less that with permuted properties)",
         not_comparable=NETWORK)
     for name, (_, what) in PROPERTIES.items()
 ]
@@ -93,7 +88,7 @@ EXPERIMENT = Experiment(
     id="fig-d-5",
     title="Integers embedded in two dimensions: magnitude, sign and evenness",
     source="Thesis D.3, Figure D.5",
-    version=2,
+    version=1,
     presets={"quick": {"permutations": 200}, "paper": {"permutations": 2000}},
     tasks=tasks,
     run=run,
