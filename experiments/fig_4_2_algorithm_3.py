@@ -207,8 +207,10 @@ EXPERIMENT = Experiment(
     tasks=tasks,
     run=run,
     plot=plot,
-    # The descent ends in one of many local minima, and the last bit decides in which.
-    tolerances={"distance": Tolerance(relative=0.5)},
+    tolerances={"distance": Tolerance(relative=1e-6)},
+    # A descent may end in one of several minima, and the last bit decides in which. That of draw 0 does not: on
+    # another processor its distances are the same to 3e-8.
+    rows=lambda row: None if row["curve"] == "Algorithm 2" or float(row["draw"]) == 0 else Tolerance(relative=0.5),
     caption=CAPTION,
     claims=CLAIMS,
 )
