@@ -151,14 +151,16 @@ weights: install
 	$(BIN)/thesis-cli train-guide --length 4 --programs-seen 2800000 --rate 0.01 --out $(WEIGHTS)/lines-4.safetensors
 	$(BIN)/thesis-cli train-guide --overwrite --model next-line --programs-seen 480000 --rate 0.0015 --out $(WEIGHTS)/next-line.safetensors
 
-# What four other trainings of the guides for up to three lines predict, for the spread over trainings; needs
-# EXTRAS=dev,nn, and an hour of one core. After Ctrl-C it goes on.
+# What four other trainings of the guides predict, for the spread over trainings; needs EXTRAS=dev,nn, and two hours
+# of one core. After Ctrl-C it goes on.
 TRAININGS ?= results/runs/trainings
 SEEDED = for seed in 1 2 3 4; do $(BIN)/thesis-cli train-guide --float32 --seed $$seed $(1)-seed-$$seed.safetensors || exit; done
 trainings: install
+	$(call SEEDED,--length 4 --programs-seen 2800000 --rate 0.01 --out $(TRAININGS)/lines-4)
 	$(call SEEDED,--length 3 --programs-seen 1800000 --out $(TRAININGS)/lines-3)
 	$(call SEEDED,--length 2 --programs-seen 600000 --out $(TRAININGS)/lines-2)
 	$(call SEEDED,--length 1 --programs-seen 300000 --out $(TRAININGS)/lines-1)
+	$(call SEEDED,--length 1 --embedding 2 --programs-seen 400000 --out $(TRAININGS)/embedding-2)
 	$(BIN)/python -m thesis_cli.studies.synthesis.predictions $(TRAININGS)
 
 # Networks like the other shipped ones, in another 11 minutes; the model cards of those say how they were trained.

@@ -168,6 +168,6 @@ EXPERIMENT = Experiment(
     "and of the training, triangles lower bounds where the prior's search was stopped. Points of the left "
     "panel are missing where both searches were stopped: T = 4 for the network of one line, and T = 5. Test "
     "programs are 6, 200, 500, 500 and 150 of T = 1 to 5 on the left, 6, 100, 100, 200 and 20 on the right. "
-    "On the left, points of networks for up to three lines are means over five trainings; others have one. "
+    "On the left, points are means over five trainings of the network; on the right each has one. "
     "The thesis has the same figure as bars, without printed numbers.",
 )

@@ -145,10 +145,10 @@ def test_the_drawn_layers_are_those_of_the_thesis_and_hold_all_weights():
 def test_the_embedding_is_decoded():
     found = whole("fig-d-5", permutations=20)
     integers, points = embedding("embedding-2")
-    at = rows(found, part="point")
+    at = rows(found, part="point", training=0)
     assert at.integer.tolist() == integers.tolist()
     np.testing.assert_allclose(at[["x", "y"]], points)
-    decoded = rows(found, part="decoded", decoder="neighbours").set_index("property")
+    decoded = rows(found, part="decoded", decoder="neighbours", training=0).set_index("property")
     assert decoded.score.between(-1, 1).all()
     assert abs(decoded.chance["magnitude"]) < 5 * decoded.spread["magnitude"] / math.sqrt(20)
     assert (decoded.spread < 0.15).all()
@@ -158,10 +158,9 @@ def test_the_embedding_is_decoded():
 @pytest.mark.parametrize(("name", "length", "weights"), [("fig-d-6", 3, "lines-3"), ("fig-d-7", 5, "lines-4")])
 def test_confusions_are_means_of_false_positives(name, length, weights):
     found = whole(name, programs=40, resamples=5)
-    found = found[found.training == 0] if "training" in found else found
     corpus = held_out(length, 40)
     predicted = network_guide(weights).probabilities(tasks_of(length, 40))
-    cells = rows(found, part="cell").set_index(["row", "column"])
+    cells = rows(found, part="cell", training=0).set_index(["row", "column"])
     assert len(cells) == 34 * 33
     pairs = [("HEAD", "LAST"), ("MAP", "ZIPWITH"), ("SORT", "(+)"), ("(+)", "SORT")]
     for row, column in pairs:
@@ -171,7 +170,7 @@ def test_confusions_are_means_of_false_positives(name, length, weights):
         assert cell["count"] == len(of)
         assert math.isnan(cell.value) if not of else cell.value == pytest.approx(np.mean([p[j] for p in of]), rel=1e-4)
     everything = cells.value.mean()
-    against = rows(found, part="group", column="all cells")
+    against = rows(found, part="group", column="all cells", training=0)
     np.testing.assert_allclose(against.average[:-1], everything, rtol=1e-9)
 
 

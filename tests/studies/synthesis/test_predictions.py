@@ -30,8 +30,9 @@ def test_each_integer_has_its_row_of_the_embedding():
 @pytest.fixture
 def packed(tmp_path, monkeypatch):
     """An archive whose other training of lines-3 has the shipped weights."""
-    shipped = ROOT / "thesis_cli/synthesis/weights/lines-3.safetensors"
-    (tmp_path / "lines-3-seed-1.safetensors").write_bytes(shipped.read_bytes())
+    for name in ("lines-3", "embedding-2"):
+        shipped = ROOT / "thesis_cli/synthesis/weights" / f"{name}.safetensors"
+        (tmp_path / f"{name}-seed-1.safetensors").write_bytes(shipped.read_bytes())
     archive = tmp_path / "predictions.npz"
     archive.write_bytes(predictions.pack(tmp_path))
     monkeypatch.setattr(predictions, "ARCHIVE", archive)
@@ -51,6 +52,12 @@ def test_kept_predictions_are_those_of_the_network(packed):
     assert np.allclose(*logits, rtol=2**-11, atol=1e-6)  # 16 bits have 11 of them for the digits
     orders = [list(order.probabilities) for order in guide_of(other).orders(tasks)]
     assert orders == predicted(other, tasks).tolist()
+
+
+def test_kept_points_are_those_of_the_embedding(packed):
+    (integers, points), (same, kept) = (embedding(training) for training in trainings("embedding-2"))
+    assert np.array_equal(integers, same)
+    assert np.allclose(points, kept, rtol=2**-11)
 
 
 def test_the_committed_archive_has_other_trainings():

@@ -2,8 +2,8 @@
 
 The thesis speaks of one network of each kind. What a statement owes to the chance of one training is
 told by the spread over several. Of the other seeds `predictions.npz` keeps what experiments use:
-the logits for the held-out programs, rounded to 16 bits. `make trainings` trains them again and
-writes it.
+the logits for the held-out programs, rounded to 16 bits, and the points of a two-dimensional
+embedding. `make trainings` trains them again and writes it.
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ ARCHIVE = Path(__file__).with_name("predictions.npz")
 
 LONGEST = 5
 """Lines of the longest held-out programs whose predictions are kept."""
+
+EMBEDDING = "embedding-2"
+"""The network of which the embedding is kept, not what it predicts."""
 
 
 def trainings(name: str) -> list[str]:
@@ -95,16 +98,12 @@ def guide_of(training: str) -> NetworkGuide | KeptPredictions:
     return KeptPredictions(training) if training in _names() else network_guide(training.split()[0])
 
 
-def embedding(weights: str) -> tuple[npt.NDArray[np.int64], Floats]:
-    """The integers that a network takes, and the point of each, shapes (P,) and (P, E).
-
-    Parameters
-    ----------
-    weights : shipped weights, named as by `version`.
-    """
-    found = load(weights.split()[0])
+def embedding(training: str) -> tuple[npt.NDArray[np.int64], Floats]:
+    """The integers that a network takes, and the point of each, shapes (P,) and (P, E)."""
+    found = load(training.split()[0].split("-seed-")[0])
     integers = np.arange(found.semantics.low, found.semantics.high + 1)
-    return integers, found.arrays["embedding"][1:].astype(np.float64)
+    points = _kept(training) if training in _names() else found.arrays["embedding"][1:]
+    return integers, points.astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -182,9 +181,13 @@ def pack(folder: Path) -> bytes:
     tasks = [corpus.task(row) for row in range(len(corpus))]
     for path in sorted(folder.glob("*-seed-*.safetensors")):
         weights = load(path)
-        chances = NetworkGuide.of(weights).probabilities(tasks)
-        logits = np.log(chances) - np.log1p(-chances)
-        kept[f"{path.stem} {weights.digest[:12]}"] = logits.astype(np.float16)
+        name = path.stem
+        if name.startswith(EMBEDDING):
+            found = weights.arrays["embedding"][1:]
+        else:
+            chances = NetworkGuide.of(weights).probabilities(tasks)
+            found = np.log(chances) - np.log1p(-chances)
+        kept[f"{name} {weights.digest[:12]}"] = found.astype(np.float16)
     file = io.BytesIO()
     np.savez_compressed(file, **kept)
     return file.getvalue()
