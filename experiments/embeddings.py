@@ -285,7 +285,7 @@ EXPERIMENT = Experiment(
         "paper": {
             **{"dimensions": list(DIMENSIONS), "sampled": [30, 300, 3000], "published": [2, 5], "public": 319},
             "rows": [100, 1000, 10_000, 100_000, 1_000_000],
-            "repetitions": {"bounds": 400, "sample": 400, "proxy": 10, "consistency": 20},
+            "repetitions": {"bounds": 400, "sample": 400, "proxy": 10, "consistency": 240},
         },
     },
     tasks=tasks,
