@@ -85,12 +85,14 @@ class VerifyResult(Summary):
         of the manifest, by its name.
     checks : the tasks that were computed again.
     seed : of the choice of tasks.
+    manifest : whether there is a MANIFEST.json; without one no figure was checked.
     """
 
     tables: int
     changed: Mapping[str, str]
     checks: Sequence[Check]
     seed: int
+    manifest: bool
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -105,7 +107,8 @@ class VerifyResult(Summary):
 
     def facts(self) -> Mapping[str, Any]:
         checks = [asdict(check) for check in self.checks]
-        return {"tables": self.tables, "changed": self.changed, "seed": self.seed, "checks": checks}
+        known = {"tables": self.tables, "manifest": self.manifest, "changed": self.changed}
+        return {**known, "seed": self.seed, "checks": checks}
 
     def summary(self, full: bool = False) -> str:
         lines = [(f"{c.experiment}, task {c.place}", c.text) for c in self.checks]
@@ -114,6 +117,8 @@ class VerifyResult(Summary):
         experiments = len({check.experiment for check in self.checks})
         right = self.tables - sum("." not in name for name in self.changed)
         total = [("tables", f"{right} of {self.tables} are what their records describe")]
+        none = "there is none, so figures were not checked; thesis-cli report writes it"
+        total += [("manifest", none)] * (not self.manifest)
         of = f"{counted(len(self.checks), 'task')} of {counted(experiments, 'experiment')}"
         apart = f"; no second run repeats the rows of {loose}" * bool(loose)
         total += [("tasks", f"{same} of {of} gave their rows again{apart} (seed {self.seed})")] * bool(self.checks)
@@ -152,7 +157,8 @@ def verify(request: VerifyRequest, progress: Progress) -> VerifyResult:
         for experiment, path, place in chosen:
             checks.append(_again(experiment, path, place, folder / f"{experiment.id}.csv", request.preset))
             tick(1)
-    return VerifyResult(request=request, tables=tables, changed=changed, checks=checks, seed=seed)
+    described = (folder / manifest.NAME).is_file()
+    return VerifyResult(request=request, tables=tables, changed=changed, checks=checks, seed=seed, manifest=described)
 
 
 def _record(path: Path) -> dict[str, Any] | None:
