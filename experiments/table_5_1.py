@@ -19,7 +19,7 @@ from thesis_cli.reproduction.measuring import furthest, measured, printed
 from thesis_cli.studies.synthesis import gains
 from thesis_cli.studies.synthesis.guided_searches import SOURCE, plan, run
 from thesis_cli.studies.synthesis.published_speedups import LENGTH_3, TABLE_5_1
-from thesis_cli.studies.synthesis.speedup_figures import draw_table
+from thesis_cli.studies.synthesis.speedup_figures import draw_cells, speedup_cells
 from thesis_cli.studies.synthesis.timing import SHARES
 
 TITLE = "Seconds for each task by which shares of the tasks of $T = 3$ are solved"
@@ -52,8 +52,12 @@ CAPTION = (
 )
 
 
+def cells(frame):
+    return speedup_cells(frame, TABLE_5_1)
+
+
 def plot(frame):
-    return draw_table(frame, TABLE_5_1, TITLE)
+    return draw_cells(cells(frame), TITLE)
 
 
 def _changes(frame):
@@ -171,6 +175,7 @@ EXPERIMENT = Experiment(
     tasks=plan,
     run=run,
     plot=plot,
+    cells=cells,
     tolerances={"seconds": NOT_REPEATABLE, "call": NOT_REPEATABLE},
     # What z3 proposes depends on what its process solved before; it alone has a timeout.
     rows=lambda row: NOT_REPEATABLE if row["search"] == "smt" else None,

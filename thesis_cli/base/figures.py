@@ -6,6 +6,7 @@ import io
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,22 @@ METADATA: dict[str, Any] = {"pdf": {"CreationDate": None}, "png": {"Software": N
 
 LEVELS, SHARE = 2, 1e-5
 """Levels of 255, and share of pixels, by which pictures that look the same may differ."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A table for readers.
+
+    Attributes
+    ----------
+    groups : the columns, in groups: the heading of each group and those of its columns.
+    rows : heading of each row, its cells as text, and whether they are of this project, not of the source.
+    notes : sentences below the table.
+    """
+
+    groups: Sequence[tuple[str, Sequence[str]]]
+    rows: Sequence[tuple[str, Sequence[str], bool]]
+    notes: Sequence[str] = ()
 
 
 @cache

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from thesis_cli.base.errors import InputError
 
 if TYPE_CHECKING:
+    from thesis_cli.base.figures import Cells
     import pandas as pd
     from matplotlib.figure import Figure
 
@@ -199,6 +200,7 @@ class Experiment:
     rows : cells by column -> tolerance of all cells of a row, where it is wider than those of its
         columns, such as `NOT_REPEATABLE` if a time limit ended the work; None for other rows.
     caption : content of the figure, that of the source's figure, and how they differ.
+    cells : result -> the table that its figure draws; the report shows it in place of the picture.
     shares : id of another experiment whose tasks these are, if any: they are run once for both. The
         two have the same presets, tasks, run and version.
     """
@@ -215,6 +217,7 @@ class Experiment:
     tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
     rows: Callable[[Mapping[str, str]], Tolerance | None] = _as_columns
     caption: str = ""
+    cells: Callable[[pd.DataFrame], Cells] | None = None
     shares: str = ""
 
     def settings(self, preset: str) -> Parameters:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.base.figures import difference, render
@@ -56,8 +57,8 @@ def picture(experiment: Experiment, frame: pd.DataFrame, kinds: Sequence[str] = 
 def draw(experiment: Experiment, folder: Path) -> dict[Path, str]:
     """Draw an experiment's figure from its CSV in `folder`, as PDF and PNG.
 
-    A PNG that looks the same is not replaced, because processors may round differently. The caption
-    goes into the record of the result.
+    A PNG that looks the same is not replaced, because processors may round differently. The caption, and
+    the table if the figure is one, go into the record of the result.
 
     Returns
     -------
@@ -68,24 +69,28 @@ def draw(experiment: Experiment, folder: Path) -> dict[Path, str]:
     InputError : there is no CSV.
     WorkFailed : the experiment's `plot` raised.
     """
+    frame = read_result(folder / f"{experiment.id}.csv")
     found = {}
-    for kind, data in sorted(picture(experiment, read_result(folder / f"{experiment.id}.csv")).items()):
+    for kind, data in sorted(picture(experiment, frame).items()):
         path = folder / f"{experiment.id}.{kind}"
         found[path] = _change(path, data)
         if found[path] != UNCHANGED:
             write_atomic({path: data})
-    _describe(experiment, folder / f"{experiment.id}.json")
+    _describe(experiment, frame, folder / f"{experiment.id}.json")
     return found
 
 
-def _describe(experiment: Experiment, record: Path) -> None:
-    """Put the caption into the record of a result, if there is a readable one."""
+def _describe(experiment: Experiment, frame: pd.DataFrame, record: Path) -> None:
+    """Put the caption, and the table, into the record of a result, if there is a readable one."""
     try:
         values = json.loads(record.read_text())
     except (OSError, ValueError):
         return
-    if isinstance(values, dict) and values.get("caption", "") != experiment.caption:
-        write_atomic({record: to_json({**values, "caption": experiment.caption})})
+    about: dict[str, Any] = {"caption": experiment.caption}
+    if experiment.cells:
+        about["cells"] = asdict(experiment.cells(frame))
+    if isinstance(values, dict) and (text := to_json({**values, **about})) != to_json(values):
+        write_atomic({record: text})
 
 
 def _change(path: Path, data: bytes) -> str:

@@ -106,10 +106,20 @@ def _is_mapping(value: object) -> bool:
     return isinstance(value, Mapping)
 
 
+def _is_cells(value: object) -> bool:
+    """Whether a value is a table as `Cells` has it, read from JSON."""
+    match value:
+        case {"groups": [[str(), [*_]], *_] as groups, "rows": [[str(), [*_], bool()], *_] as rows, "notes": [*_]}:
+            width = sum(len(columns) for _, columns in groups)
+            return all(len(texts) == width for _, texts, _ in rows)
+    return False
+
+
 FIELDS: Mapping[str, Callable[[object], bool]] = {
     "title": _is_text,
     "source": _is_text,
     "caption": _is_text,
+    "cells": _is_cells,
     "preset": _is_text,
     "when": _is_text,
     "python": _is_text,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, Cells, label, panels
 from thesis_cli.studies.synthesis.guided_searches import NETWORK, PRIOR, SOURCE
 from thesis_cli.studies.synthesis.speedups import gain, needed, of
 from thesis_cli.studies.synthesis.timing import SHARES
@@ -31,26 +31,32 @@ NAMES = {
 STYLES = {PRIOR: (COLOURS[1], "--"), NETWORK: (COLOURS[0], "-")}
 
 
-def draw_table(frame: pd.DataFrame, published: Mapping[str, Sequence[Cell]], title: str) -> Figure:
+def speedup_cells(frame: pd.DataFrame, published: Mapping[str, Sequence[Cell]]) -> Cells:
     """Effort on each task by which shares of the tasks are solved, with the prior and with the
     network, and the ratio: as published, and here."""
-    lines = _lines(frame, published)
-    figure, ax = panels(1, 1, height=0.8 + 0.19 * len(lines))
+    shares = [f"{share:.0%}" for share in SHARES]
+    return Cells([(head, shares) for head in (PRIOR, NETWORK, "speedup")], _lines(frame, published), _notes(frame))
+
+
+def draw_cells(cells: Cells, title: str) -> Figure:
+    """A table as a picture."""
+    lines = len(cells.rows)
+    figure, ax = panels(1, 1, height=0.8 + 0.19 * lines)
     ax.set_axis_off()
     ax.set_title(title)
     ax.set_xlim(0, 1)
-    ax.set_ylim(-len(lines) - 2.2, 1.6)
-    for place, head in enumerate(("prior", "network", "speedup")):
+    ax.set_ylim(-lines - 2.2, 1.6)
+    for place, (head, shares) in enumerate(cells.groups):
         ax.text(_at(3 * place + 1), 0.9, head, ha="center", fontsize=8)
-        for column, share in enumerate(SHARES):
-            ax.text(_at(3 * place + column), 0.0, f"{share:.0%}", ha="center", fontsize=7)
-    for place, (name, cells, bold) in enumerate(lines, 1):
+        for column, share in enumerate(shares):
+            ax.text(_at(3 * place + column), 0.0, share, ha="center", fontsize=7)
+    for place, (name, texts, bold) in enumerate(cells.rows, 1):
         weight = "bold" if bold else "normal"
         ax.text(0, -place, name, fontsize=7, weight=weight)
-        for column, text in enumerate(cells):
+        for column, text in enumerate(texts):
             ax.text(_at(column), -place, text, ha="center", fontsize=6.5, weight=weight)
-    for place, note in enumerate(_notes(frame), 1):
-        ax.text(0, -len(lines) - place, note, fontsize=7)
+    for place, note in enumerate(cells.notes, 1):
+        ax.text(0, -lines - place, note, fontsize=7)
     return figure
 
 
