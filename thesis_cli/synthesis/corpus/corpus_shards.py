@@ -2,8 +2,13 @@
 
 A folder has a card, `corpus.json`, and shards `shard-00000` and so on, which are folders of NPY
 files, one for each array of `ARRAYS`. A shard is written whole or not at all, and then the card
-names it, so a corpus that was cut short goes on from its shards. The page on `make-corpus` describes
-the format.
+names it, so a corpus that was cut short goes on from its shards; `complete` is true once the last one
+is there. The card has the settings, the counts, and the SHA-256 of each file.
+
+Each array has a row for each of the P programs of its shard, at most 65,536 and all of one length.
+`lines`, shape (P, T, 3), has the operation of each line (a place in the card's `data.operations`) and
+two variables, counted from 0, inputs first; an operation of one argument repeats it, and -1 is no line.
+The other arrays are those of `Corpus`; L, the longest list, is the card's `data.longest`.
 """
 
 from __future__ import annotations
