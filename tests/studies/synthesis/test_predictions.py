@@ -60,8 +60,9 @@ def test_kept_points_are_those_of_the_embedding(packed):
     assert np.allclose(points, kept, rtol=2**-11)
 
 
-def test_the_committed_archive_has_other_trainings():
-    assert len(trainings("lines-3")) == 5
+@pytest.mark.parametrize("name", ["embedding-2", *(f"lines-{length}" for length in (1, 2, 3, 4))])
+def test_the_committed_archive_has_other_trainings(name):
+    assert len(trainings(name)) == 5
 
 
 def test_the_spread_over_trainings_counts_beside_the_choice_of_tasks():
