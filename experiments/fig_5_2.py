@@ -44,23 +44,24 @@ def run(seed, training, weights, redraws):
     rng = Random(int(np.random.default_rng(seed).integers(2**32)))
     found = predicted(weights, [PROGRAM.task(), *(_redrawn(rng) for _ in range(redraws))])
     rows = {"attribute": ATTRIBUTES, "used": USED.astype(int), "probability": found[0]}
-    if redraws:
-        rows |= _over_redraws(found)
-    return labelled(rows, training=training)
+    rows |= _over_redraws(found) if redraws else dict.fromkeys(OVER_REDRAWS, np.nan)
+    return labelled({**rows, "redraws": redraws}, training=training)
+
+
+OVER_REDRAWS = "redrawn", "mean", "spread", "loss", "losses", "all_likely"
 
 
 def _over_redraws(found):
     losses = [ranked(USED[None], np.argsort(-row, kind="stable").tolist()).loss[0] for row in found]
-    all_likely = (found[1:, USED] > LIKELY).all(axis=1).mean()
-    return {
-        "redrawn": (found[1:] > LIKELY).mean(axis=0),
-        "mean": found[1:].mean(axis=0),
-        "spread": found[1:].std(axis=0),
-        "loss": losses[0],
-        "losses": np.mean(losses[1:]),
-        "all_likely": all_likely,
-        "redraws": len(found) - 1,
-    }
+    numbers = (
+        (found[1:] > LIKELY).mean(axis=0),
+        found[1:].mean(axis=0),
+        found[1:].std(axis=0),
+        losses[0],
+        np.mean(losses[1:]),
+        (found[1:, USED] > LIKELY).all(axis=1).mean(),
+    )
+    return dict(zip(OVER_REDRAWS, numbers, strict=True))
 
 
 def _redrawn(rng):

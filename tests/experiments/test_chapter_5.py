@@ -113,7 +113,7 @@ def test_figure_5_3b_has_the_programs_until_a_fifth_is_solved():
 
 def test_predictions_are_those_of_the_networks():
     shown = next(each for each in SHOWN if each.where == "Figure 5.1")
-    found = whole("fig-5-2", redraws=20)
+    found = rows(whole("fig-5-2", redraws=20), training=0)
     probabilities = network_guide("lines-4").probabilities([shown.task()])[0]
     np.testing.assert_allclose(found.probability, probabilities, rtol=1e-4)
     assert found.attribute.tolist() == list(ATTRIBUTES)
