@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from thesis_cli.base.errors import InputError, WorkFailed, describe
 from thesis_cli.base.version import VERSION
 from thesis_cli.base.wording import censored, nearest
-from thesis_cli.cli.options import SHOW_ALL
+from thesis_cli.cli.build import SHOW_ALL
 from thesis_cli.commands.core import registry
 from thesis_cli.commands.core.command import command_named
 from thesis_cli.reproduction.commands import OWN

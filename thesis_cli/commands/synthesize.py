@@ -18,8 +18,7 @@ from thesis_cli.base.progress import Progress, silent
 from thesis_cli.base.version import VERSION
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import jobs_option
-from thesis_cli.commands.core.fields import argument, option, settings_of
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, argument, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.inputs.expressions import (
     DivisionName,
