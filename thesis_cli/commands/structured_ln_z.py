@@ -256,9 +256,8 @@ def _full_rank(job: _Job) -> _FoundEstimates:
     """The Gumbel trick with noise on every structure, and the posterior of ln Z."""
     import numpy as np
 
-    from thesis_cli.perturbation.tricks.estimators import estimate
     from thesis_cli.perturbation.tricks.trick_rows import make_trick
-    from thesis_cli.perturbation.tricks.tricks import GammaPosterior
+    from thesis_cli.perturbation.tricks.tricks import GammaPosterior, estimate
     from thesis_cli.structured.perturb import full_rank_maxima
 
     space, weights, samples = job.model.space, job.model.weights, job.request.samples
