@@ -388,8 +388,7 @@ def _guide(request: SynthesizeRequest, prior: Order) -> Guide | None:
 def _solve(search: Solver, limits: Limits, semantics: Semantics, weighs: bool, task: Task, order: Order) -> Solution:
     """Search, and rank the programs; `weighs` gives the most probable one, and names examples that look
     mistaken."""
-    from thesis_cli.synthesis.meant.doubts import with_doubts
-    from thesis_cli.synthesis.meant.meaning import meant
+    from thesis_cli.synthesis.meant.meaning import meant, with_doubts
 
     with about(task.name):
         found = search.solve(task, order, limits, semantics)
