@@ -239,7 +239,7 @@ def _plan_text(row: Candidate) -> str:
 
 
 def _plan(request: EstimateZRequest, model: Model, seed: int) -> EstimateZResult:
-    """What each exact algorithm would take, without running any."""
+    """Predict the cost of each exact algorithm, without running any."""
     from thesis_cli.inference import exact
     from thesis_cli.models.factor_graph import FactorGraph
 
