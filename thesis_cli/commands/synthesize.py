@@ -20,15 +20,17 @@ from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import jobs_option
 from thesis_cli.commands.core.fields import Request, argument, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.inputs.expressions import (
+from thesis_cli.commands.inputs.programs import (
     DivisionName,
     check_range,
     division_option,
+    guide_lines,
+    guide_named,
+    line_guide_named,
     max_list_option,
     range_option,
     semantics_of,
 )
-from thesis_cli.commands.inputs.guides import guide_lines, guide_named, line_guide_named
 from thesis_cli.commands.outputs.solutions import (
     bad_lines,
     bad_row,
