@@ -6,10 +6,12 @@ import dataclasses
 import inspect
 import types
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.cli import complete, output
@@ -22,6 +24,9 @@ FURTHER = "Further options"
 
 SHOW_ALL = "thesis_cli.help_all"
 """Key of a context's `meta` that is set while `--help-all` prints."""
+
+METHOD = "thesis_cli.method"
+"""Key of a context's `meta` with the method that the line names, or None."""
 
 
 def _help_all(context: typer.Context, asked: bool) -> None:
@@ -56,6 +61,59 @@ OVERWRITE = typer.Option(
     rich_help_panel=FURTHER,
 )
 FIGURE = typer.Option(help="File for the figure, .png; a .pdf goes beside it.", metavar="FILE", show_default=False)
+
+
+class Documented(TyperCommand):
+    """A command with two helps: `--help` shows the usual options, `--help-all` those of each method too.
+
+    After `--method NAME`, help and completion leave out the options that only other methods take.
+
+    Attributes
+    ----------
+    all_examples : the last paragraph of `--help-all`; `epilog` is that of `--help`.
+    methods : by parameter, the methods that take it; a parameter that all take is not in it.
+    """
+
+    all_examples = ""
+    methods: Mapping[str, tuple[str, ...]] = {}
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        named = [after for word, after in pairwise([*args, ""]) if word == "--method"]
+        named += [word.removeprefix("--method=") for word in args if word.startswith("--method=")]
+        ctx.meta[METHOD] = named[-1] if named else None
+        return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        other = {option for each in self.params if not self._taken(ctx, each) for option in each.opts}
+        return [item for item in super().shell_complete(ctx, incomplete) if item.value not in other]
+
+    def _taken(self, ctx: Any, parameter: Any) -> bool:
+        """Whether the method that is named takes a parameter."""
+        takers = self.methods.get(parameter.name, ())
+        named = ctx.meta[METHOD]
+        return not takers or named in takers or all(named not in each for each in self.methods.values())
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        usual = ("Arguments", "Options")
+        sections: dict[str, list[tuple[str, str]]] = {}
+        parameters: list[Any] = self.get_params(ctx)
+        for parameter in parameters:
+            if self._taken(ctx, parameter) and (record := parameter.get_help_record(ctx)):
+                heading = usual[0] if parameter.param_type_name == "argument" else parameter.rich_help_panel
+                sections.setdefault(heading or usual[1], []).append(record)
+        everything = ctx.meta.get(SHOW_ALL)
+        for heading in [*usual, *([h for h in sections if h not in usual] if everything else [])]:
+            if heading in sections:
+                with formatter.section(heading):
+                    formatter.write_dl(sections[heading])
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        usual = self.epilog
+        self.epilog = self.all_examples if ctx.meta.get(SHOW_ALL) else usual
+        try:
+            super().format_epilog(ctx, formatter)
+        finally:
+            self.epilog = usual
 
 
 def shell_command(name: str, command: Command) -> Callable[..., None]:
