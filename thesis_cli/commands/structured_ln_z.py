@@ -16,7 +16,6 @@ from thesis_cli.commands.core.fields import Request, heeding, option, settings_o
 from thesis_cli.commands.core.result import presentation
 from thesis_cli.commands.inputs.models import label
 from thesis_cli.commands.inputs.structures import (
-    NoiseName,
     StructuredSource,
     check_linear,
     check_rows,
@@ -26,6 +25,7 @@ from thesis_cli.commands.inputs.structures import (
 )
 from thesis_cli.commands.ln_z.estimates import TIME_LIMIT, EstimatesResult, LnZOptions, estimates_columns
 from thesis_cli.commands.ln_z.methods import answer
+from thesis_cli.structured.names import NoiseName
 
 if TYPE_CHECKING:
     import numpy as np

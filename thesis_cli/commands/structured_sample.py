@@ -16,7 +16,6 @@ from thesis_cli.commands.core.fields import Request, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.inputs.models import label
 from thesis_cli.commands.inputs.structures import (
-    NoiseName,
     StructuredSource,
     check_linear,
     check_rows,
@@ -24,6 +23,7 @@ from thesis_cli.commands.inputs.structures import (
     open_structured,
     structured_argument,
 )
+from thesis_cli.structured.names import NoiseName
 
 if TYPE_CHECKING:
     import numpy as np
