@@ -27,7 +27,7 @@ def site(tmp_path_factory) -> Path:
 
 
 def test_every_link_leads_to_a_file_of_the_site(site):
-    pages = list(site.glob("*.html"))
+    pages = list(site.rglob("*.html"))  # also the report
     assert len(pages) > len(list((ROOT / "docs").glob("*.md")))
     for page in pages:
         for target in LINK.findall(page.read_text(encoding="utf-8")):
