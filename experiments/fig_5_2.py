@@ -136,5 +136,5 @@ EXPERIMENT = Experiment(
     "lambda from the printed example of Figure 5.1 and four others, with its first two digits above the bar. Black "
     "marks: mean and standard deviation over other draws of these four examples, which the thesis does not print. "
     "Orange bars are of what the program uses. In the thesis's figure all of these are identified; here REVERSE and "
-    "SORT are not, since SCANL1 MIN gives falling lists, too.",
+    "SORT are not, since SCANL1 MIN gives falling lists, too, nor by four other trainings of the network.",
 )

@@ -82,7 +82,7 @@ def _mean_speedups(rows):
 
 
 RELATIONS = {"=": "=", ">": ">", "=>": ">", "<": "<", "<=": "<"}
-"""Of a mean to its parts."""
+"""Relation of a mean to its parts, by the relation of the parts to the published ones."""
 
 
 def _measure(search, trained, length):

@@ -188,7 +188,7 @@ def _curves(ax, rows, lines, column, unit=1.0, bars=False):
 
 
 def _missed_maxima(frame):
-    """What TRW-S falls short of the maxima; None if it finds them all, as on small grids."""
+    """Shortfall of TRW-S from the maxima; None if it finds them all, as on small grids."""
     found = pooled_mean("trw-s", "perturb-max, 10", kind="mixed", couplings=HIGH)(frame)
     return found if found and found.value else None
 

@@ -14,7 +14,7 @@ from thesis_cli.base.columns import Columns
 from thesis_cli.base.compilation import LEDGER, CompilationLedger, Stopwatch, announced, observed
 from thesis_cli.base.progress import bars
 from thesis_cli.commands.core.command import Command
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request
 from thesis_cli.commands.core.result import Result
 
 

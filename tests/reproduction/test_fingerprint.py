@@ -6,6 +6,7 @@ import pytest
 
 from thesis_cli.commands.core.command import command_named
 from thesis_cli.commands.core.registry import entries
+from thesis_cli.privacy.release.methods import METHODS
 from thesis_cli.reproduction import fingerprint as module
 from thesis_cli.reproduction.fingerprint import files, fingerprint
 from thesis_cli.synthesis.solvers import SOLVERS
@@ -182,6 +183,29 @@ def test_results_of_a_command_depend_on_its_file_and_on_no_front_end(name):
 def test_results_of_searches_depend_on_every_solver():
     found = {file.name for file in files(Path("experiments/search_space.py"))}
     assert found >= {f"{entry.module}.py" for entry in SOLVERS.values()}
+
+
+def test_a_name_in_a_text_counts(tmp_path, monkeypatch):
+    """Rows of a registry name their code so; other texts are texts."""
+    package = tmp_path / "thesis_cli"
+    package.mkdir()
+    monkeypatch.setattr(module, "PACKAGE", package)
+    path = tmp_path / "e.py"
+    path.write_text("ROW, NOTE = 'thesis_cli.one:f', 'thesis_cli.two'\ndef run(seed):\n    return ROW, NOTE\n")
+    one, two = "def f():\n    return 1\ndef g():\n    return 2\n", "def h():\n    return 3\n"
+    (package / "one.py").write_text(one)
+    (package / "two.py").write_text(two)
+    before = fingerprint(path)
+    (package / "two.py").write_text(two.replace("3", "4"))
+    (package / "one.py").write_text(one.replace("2", "3"))
+    assert fingerprint(path) == before
+    (package / "one.py").write_text(one.replace("1", "2"))
+    assert fingerprint(path) != before
+
+
+def test_a_release_depends_on_the_code_of_its_method():
+    found = {file.name for file in files(command_named("dp-release").file)}
+    assert found >= {f"{method}.py" for method in METHODS}
 
 
 def test_code_may_move(tmp_path, monkeypatch):

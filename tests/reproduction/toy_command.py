@@ -14,8 +14,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.commands.core import command, registry
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import jobs_option, probabilities_option, seed_option
-from thesis_cli.commands.core.fields import argument, option, settings_of
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, argument, option, settings_of
 from thesis_cli.commands.core.result import Result
 from thesis_cli.reproduction import command_work, sweep_file
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.structured.catalogue import kind_of, noise_names, noise_on, space
+from thesis_cli.structured.catalogue import ENTRIES, kind_of, noise_names, noise_on, space
+from thesis_cli.structured.names import FeatureName, NoiseName
+from thesis_cli.structured.tasks import SPACES
 
 TREE = [-1, 0, 0, 1, 1]
 
@@ -110,3 +113,9 @@ def test_unknown_and_too_large():
         noise_on(space("subtrees", 2, None, [-1, 0]), np.zeros(2), "pairs")
     assert noise_names(space("permutations", 19, "orders")) == ["orders"]
     assert noise_names(space("partitions", 15)) == ["pairs"]
+
+
+def test_options_name_the_noise_and_the_features_of_the_catalogue():
+    entries = [entry for kinds in ENTRIES.values() for entry in kinds.values()]
+    assert set(get_args(NoiseName)) == {name for entry in entries for name in entry.noises}
+    assert set(get_args(FeatureName)) == {name for space in SPACES.values() for name in ENTRIES[space]}

@@ -10,8 +10,7 @@ import pytest
 from tests.conftest import ROOT
 from thesis_cli.base.errors import InputError
 from thesis_cli.perturbation.low_rank.low_rank_bounds import power_bounds
-from thesis_cli.perturbation.tricks.estimators import estimate
-from thesis_cli.perturbation.tricks.tricks import gumbel, power
+from thesis_cli.perturbation.tricks.tricks import estimate, gumbel, power
 from thesis_cli.studies import published_data
 from thesis_cli.studies.published_data import race, shipped, spin_glass, tables
 

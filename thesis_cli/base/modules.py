@@ -1,12 +1,23 @@
-"""Python files of the user, imported as they are now."""
+"""Modules by name, and Python files of the user, imported as they are now."""
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import CodeType
+from typing import Any
+
+
+def named(place: str) -> Any:
+    """The object that `module:name` stands for; the module is imported now.
+
+    Digests of code follow such a text like an import of that name.
+    """
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 class _FromSource(SourceFileLoader):

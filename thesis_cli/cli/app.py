@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
-from itertools import pairwise
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from thesis_cli.base.errors import InputError, WorkFailed, describe
 from thesis_cli.base.version import VERSION
 from thesis_cli.base.wording import censored, nearest
-from thesis_cli.cli.options import SHOW_ALL
 from thesis_cli.commands.core import registry
 from thesis_cli.commands.core.command import command_named
 from thesis_cli.reproduction.commands import OWN
@@ -89,68 +87,11 @@ def _group(name: str) -> Any:
     return Group(name=name, help=f"Commands that begin with {name}.", rich_markup_mode=None)
 
 
-METHOD = "thesis_cli.method"
-"""Key of a context's `meta` with the method that the line names, or None."""
-
-
-class Documented(TyperCommand):
-    """A command with two helps: `--help` shows the usual options, `--help-all` those of each method too.
-
-    After `--method NAME`, help and completion leave out the options that only other methods take.
-
-    Attributes
-    ----------
-    all_examples : the last paragraph of `--help-all`; `epilog` is that of `--help`.
-    methods : by parameter, the methods that take it; a parameter that all take is not in it.
-    """
-
-    all_examples = ""
-    methods: Mapping[str, tuple[str, ...]] = {}
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        named = [after for word, after in pairwise([*args, ""]) if word == "--method"]
-        named += [word.removeprefix("--method=") for word in args if word.startswith("--method=")]
-        ctx.meta[METHOD] = named[-1] if named else None
-        return super().parse_args(ctx, args)
-
-    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
-        other = {option for each in self.params if not self._taken(ctx, each) for option in each.opts}
-        return [item for item in super().shell_complete(ctx, incomplete) if item.value not in other]
-
-    def _taken(self, ctx: Any, parameter: Any) -> bool:
-        """Whether the method that is named takes a parameter."""
-        takers = self.methods.get(parameter.name, ())
-        named = ctx.meta[METHOD]
-        return not takers or named in takers or all(named not in each for each in self.methods.values())
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        usual = ("Arguments", "Options")
-        sections: dict[str, list[tuple[str, str]]] = {}
-        parameters: list[Any] = self.get_params(ctx)
-        for parameter in parameters:
-            if self._taken(ctx, parameter) and (record := parameter.get_help_record(ctx)):
-                heading = usual[0] if parameter.param_type_name == "argument" else parameter.rich_help_panel
-                sections.setdefault(heading or usual[1], []).append(record)
-        everything = ctx.meta.get(SHOW_ALL)
-        for heading in [*usual, *([h for h in sections if h not in usual] if everything else [])]:
-            if heading in sections:
-                with formatter.section(heading):
-                    formatter.write_dl(sections[heading])
-
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        usual = self.epilog
-        self.epilog = self.all_examples if ctx.meta.get(SHOW_ALL) else usual
-        try:
-            super().format_epilog(ctx, formatter)
-        finally:
-            self.epilog = usual
-
-
 @cache
 def _command(name: str) -> Any:
     """A command as Typer makes it."""
     from thesis_cli.cli import complete
-    from thesis_cli.cli.build import epilog, own_command, shell_command
+    from thesis_cli.cli.build import Documented, epilog, own_command, shell_command
 
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     own = OWN[name].command(name) if name in OWN else None

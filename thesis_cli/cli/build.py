@@ -6,27 +6,114 @@ import dataclasses
 import inspect
 import types
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.cli import complete, options, output
+from thesis_cli.cli import complete, output
 from thesis_cli.commands.core.command import Command, Definition, default_text
-from thesis_cli.commands.core.fields import OptionField, aliases_of, fields_of
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import OptionField, Request, aliases_of, fields_of
 from thesis_cli.reproduction.commands import OwnCommand
+
+FURTHER = "Further options"
+"""Heading of the options that `--help-all` shows for every method."""
+
+SHOW_ALL = "thesis_cli.help_all"
+"""Key of a context's `meta` that is set while `--help-all` prints."""
+
+METHOD = "thesis_cli.method"
+"""Key of a context's `meta` with the method that the line names, or None."""
+
+
+def _help_all(context: typer.Context, asked: bool) -> None:
+    if asked:
+        context.meta[SHOW_ALL] = True
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Show no messages and no progress bars.", rich_help_panel=FURTHER)
+]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show more messages.", rich_help_panel=FURTHER)]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=FURTHER)]
+HelpAll = Annotated[
+    bool,
+    typer.Option(
+        "--help-all",
+        help="Show all options and examples; after --method NAME those of NAME.",
+        is_eager=True,
+        callback=_help_all,
+    ),
+]
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
-NO_OUT = typer.Option("--no-out", help="Write no file.", rich_help_panel=options.FURTHER)
+NO_OUT = typer.Option("--no-out", help="Write no file.", rich_help_panel=FURTHER)
 OVERWRITE = typer.Option(
     "--overwrite",
     help="Replace files that this command did not write with these settings.",
-    rich_help_panel=options.FURTHER,
+    rich_help_panel=FURTHER,
 )
 FIGURE = typer.Option(help="File for the figure, .png; a .pdf goes beside it.", metavar="FILE", show_default=False)
+
+
+class Documented(TyperCommand):
+    """A command with two helps: `--help` shows the usual options, `--help-all` those of each method too.
+
+    After `--method NAME`, help and completion leave out the options that only other methods take.
+
+    Attributes
+    ----------
+    all_examples : the last paragraph of `--help-all`; `epilog` is that of `--help`.
+    methods : by parameter, the methods that take it; a parameter that all take is not in it.
+    """
+
+    all_examples = ""
+    methods: Mapping[str, tuple[str, ...]] = {}
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        named = [after for word, after in pairwise([*args, ""]) if word == "--method"]
+        named += [word.removeprefix("--method=") for word in args if word.startswith("--method=")]
+        ctx.meta[METHOD] = named[-1] if named else None
+        return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        other = {option for each in self.params if not self._taken(ctx, each) for option in each.opts}
+        return [item for item in super().shell_complete(ctx, incomplete) if item.value not in other]
+
+    def _taken(self, ctx: Any, parameter: Any) -> bool:
+        """Whether the method that is named takes a parameter."""
+        takers = self.methods.get(parameter.name, ())
+        named = ctx.meta[METHOD]
+        return not takers or named in takers or all(named not in each for each in self.methods.values())
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        usual = ("Arguments", "Options")
+        sections: dict[str, list[tuple[str, str]]] = {}
+        parameters: list[Any] = self.get_params(ctx)
+        for parameter in parameters:
+            if self._taken(ctx, parameter) and (record := parameter.get_help_record(ctx)):
+                heading = usual[0] if parameter.param_type_name == "argument" else parameter.rich_help_panel
+                sections.setdefault(heading or usual[1], []).append(record)
+        everything = ctx.meta.get(SHOW_ALL)
+        for heading in [*usual, *([h for h in sections if h not in usual] if everything else [])]:
+            if heading in sections:
+                with formatter.section(heading):
+                    formatter.write_dl(sections[heading])
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        usual = self.epilog
+        self.epilog = self.all_examples if ctx.meta.get(SHOW_ALL) else usual
+        try:
+            super().format_epilog(ctx, formatter)
+        finally:
+            self.epilog = usual
 
 
 def shell_command(name: str, command: Command) -> Callable[..., None]:
@@ -44,7 +131,7 @@ def shell_command(name: str, command: Command) -> Callable[..., None]:
         files.append(_flag("overwrite", Annotated[bool, OVERWRITE]))
 
     def call(**values: Any) -> None:
-        options.set_messages(values["quiet"], values["verbose"])
+        output.set_messages(values["quiet"], values["verbose"])
         request = command.request(**_set(command.fields, values))
         if command.default_out and values["out"] is None:
             request = dataclasses.replace(request, **{"out": command.default_out(request)})
@@ -59,7 +146,7 @@ def shell_command(name: str, command: Command) -> Callable[..., None]:
             figure = Path(text)
         output.check_others(request, table, figure, overwrite)
         output.announce_folders([table, figure, *_outputs(request)])
-        result = command.execute(request, options.bars_unless(values["quiet"]))
+        result = command.execute(request, output.bars_unless(values["quiet"]))
         if values.get("ask"):
             result = output.converse(result)
         if not command.saves:  # its work stands, whatever becomes of the figure
@@ -70,7 +157,7 @@ def shell_command(name: str, command: Command) -> Callable[..., None]:
         if table and not writes:
             result.save(table)
         for path in [*filter(None, [table]), *drawn]:
-            options.logger.info("wrote %s", path)
+            output.logger.info("wrote %s", path)
         if result.status:
             raise typer.Exit(result.status)
 
@@ -81,16 +168,16 @@ def own_command(name: str, own: OwnCommand) -> Callable[..., None]:
     """The same for a command that runs, judges or shows experiments and sweeps."""
 
     def call(**values: Any) -> None:
-        options.set_messages(values["quiet"], values["verbose"])
+        output.set_messages(values["quiet"], values["verbose"])
         request = own.request(**_set(own.fields, values))
         output.announce_folders(_outputs(request))
-        found = own.execute(request, options.bars_unless(values["quiet"]))
+        found = own.execute(request, output.bars_unless(values["quiet"]))
         if values.get("as_json"):
             output.print_json(found.to_dict())
         elif text := found.summary(values["debug"]):
             typer.echo(text)
         for failure in found.failures(values["debug"]):
-            options.logger.error("error: %s", failure)
+            output.logger.error("error: %s", failure)
         if found.status:
             raise typer.Exit(found.status)
 
@@ -121,9 +208,9 @@ def _with_signature(
 
 def _shared(json: bool) -> list[inspect.Parameter]:
     """The options that all commands share."""
-    flags = [("as_json", options.Json)] * json
-    flags += [("quiet", options.Quiet), ("verbose", options.Verbose), ("debug", options.Debug)]
-    flags += [("help_all", options.HelpAll)]
+    flags = [("as_json", Json)] * json
+    flags += [("quiet", Quiet), ("verbose", Verbose), ("debug", Debug)]
+    flags += [("help_all", HelpAll)]
     return [_flag(name, hint) for name, hint in flags]
 
 
@@ -191,7 +278,7 @@ def _heading(field: OptionField) -> str | None:
     """The heading under which `--help-all` shows an option; None for those of `--help`."""
     if field.usual:
         return None
-    return f"Options of --method {', '.join(field.about.methods)}" if field.about.methods else options.FURTHER
+    return f"Options of --method {', '.join(field.about.methods)}" if field.about.methods else FURTHER
 
 
 def _hidden(alias: str, field: OptionField) -> inspect.Parameter:

@@ -24,7 +24,7 @@ from thesis_cli.base.progress import Progress
 from thesis_cli.cli import warm_up
 from thesis_cli.cli.warm_up import PARTS, Part
 from thesis_cli.commands.core.common import jobs_option
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request
 from thesis_cli.commands.core.result import Summary
 from thesis_cli.reproduction.commands import OwnCommand, task_bars
 

@@ -1,8 +1,10 @@
-"""Output of a command: its summary on standard output, and the file of its result."""
+"""Output of a command: messages and progress bars on standard error, its summary on standard output, and the
+file of its result."""
 
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
@@ -13,10 +15,10 @@ import typer
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_writable, finite
-from thesis_cli.base.wording import without_secrets
-from thesis_cli.cli import options
+from thesis_cli.base.progress import Progress, bars, silent
+from thesis_cli.base.wording import censored, without_secrets
 from thesis_cli.commands.core.common import RUNS
-from thesis_cli.commands.core.fields import fields_of, files_named, settings_of
+from thesis_cli.commands.core.fields import Request, fields_of, files_named, settings_of
 from thesis_cli.commands.core.overwrite import (
     FOLDERS,
     check_overwritten,
@@ -26,12 +28,35 @@ from thesis_cli.commands.core.overwrite import (
     record_of,
     written_by,
 )
-from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, aligned
 from thesis_cli.commands.inputs.trained import SUFFIX as TRAINED
 
+logger = logging.getLogger("thesis_cli")
+
 CHECKED = ("out", "init_schema", "model_out")
 """Fields whose files the commands check, or keep and add to."""
+
+
+class _Formatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        prefix = "warning: " if record.levelno == logging.WARNING else ""
+        return prefix + censored(super().format(record))
+
+
+def set_messages(quiet: bool, verbose: bool) -> None:
+    """Send the messages of the library to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Formatter("%(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    logger.setLevel(logging.ERROR if quiet else logging.DEBUG if verbose else logging.INFO)
+
+
+def bars_unless(quiet: bool) -> Progress:
+    """Progress bars; `silent` if standard error is no terminal, or under --quiet.
+
+    Even a hidden bar would create a lock, which a killed process leaves behind.
+    """
+    return silent if quiet or not sys.stderr.isatty() else bars
 
 
 def print_json(summary: Mapping[str, object]) -> None:
@@ -106,7 +131,7 @@ def announce_folders(paths: Iterable[Path | None]) -> None:
     """Say which folders will be made for results, but for the one of results without a name."""
     for folder in dict.fromkeys(path.parent for path in paths if path is not None):
         if folder != RUNS and not folder.exists():
-            options.logger.info("making the folder %s", folder)
+            logger.info("making the folder %s", folder)
 
 
 def _stem(inputs: Sequence[Path]) -> str:
@@ -135,7 +160,7 @@ def converse(result: Any) -> Any:
         try:
             result = result.answer(text)
         except InputError as error:
-            options.logger.error("%s", error)
+            logger.error("%s", error)
     return result
 
 

@@ -32,8 +32,7 @@ from thesis_cli.commands.core.common import (
     uai_option,
     write_uai,
 )
-from thesis_cli.commands.core.fields import given, heeding, option, settings_of
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, given, heeding, option, settings_of
 from thesis_cli.commands.core.result import presentation
 from thesis_cli.commands.figures.bounds import intervals_figure
 from thesis_cli.commands.inputs.models import ModelSource, label, open_model

@@ -14,8 +14,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.extras import how_to_install, is_installed
 from thesis_cli.base.progress import Progress, silent
 from thesis_cli.commands.core.command import Command
-from thesis_cli.commands.core.fields import check_methods, fields_of, given, option, settings_of
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, check_methods, fields_of, given, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.inputs.tables import TableSource, read_rows
 from thesis_cli.privacy.release.methods import METHODS, SCORED, AuditChoice, listed

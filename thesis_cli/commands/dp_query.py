@@ -14,8 +14,7 @@ from thesis_cli.base.files import finite
 from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
-from thesis_cli.commands.core.fields import argument, option, settings_of
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, argument, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.inputs.releases import ReleaseSource, open_release, release_argument
 from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option, read_rows, table_label

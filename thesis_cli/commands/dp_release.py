@@ -18,6 +18,7 @@ from thesis_cli.base.progress import COUNTED, Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import jobs_option
 from thesis_cli.commands.core.fields import (
+    Request,
     argument,
     check_methods,
     fields_of,
@@ -28,7 +29,6 @@ from thesis_cli.commands.core.fields import (
     settings_of,
 )
 from thesis_cli.commands.core.overwrite import check_overwritten
-from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option, read_rows, table_stem
 from thesis_cli.commands.release.budget import Spending, account_option, ledger_option, limit_option, new_account_option
 from thesis_cli.commands.release.guards import (

@@ -33,8 +33,7 @@ from thesis_cli.commands.core.common import (
     uai_option,
     write_uai,
 )
-from thesis_cli.commands.core.fields import fields_of, given, option, settings_of
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, fields_of, given, option, settings_of
 from thesis_cli.commands.core.result import presentation
 from thesis_cli.commands.figures.bounds import intervals_figure
 from thesis_cli.commands.inputs.models import ModelSource, label, open_model
@@ -240,7 +239,7 @@ def _plan_text(row: Candidate) -> str:
 
 
 def _plan(request: EstimateZRequest, model: Model, seed: int) -> EstimateZResult:
-    """What each exact algorithm would take, without running any."""
+    """Predict the cost of each exact algorithm, without running any."""
     from thesis_cli.inference import exact
     from thesis_cli.models.factor_graph import FactorGraph
 

@@ -13,8 +13,7 @@ from thesis_cli.base.files import write_atomic
 from thesis_cli.base.progress import Progress
 from thesis_cli.base.wording import counted, nearest
 from thesis_cli.commands.core.command import Command
-from thesis_cli.commands.core.fields import argument, option, settings_of
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, argument, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
 
 PACKAGE = Path(__file__).resolve().parents[1]

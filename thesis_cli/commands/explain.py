@@ -13,11 +13,10 @@ from thesis_cli.base.errors import InputError, about
 from thesis_cli.base.progress import Progress
 from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.command import Command
-from thesis_cli.commands.core.fields import argument, option, settings_of
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, argument, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.figures.attributes import bars_figure, map_figure
-from thesis_cli.commands.inputs.guides import guide_lines, guide_named
+from thesis_cli.commands.inputs.programs import guide_lines, guide_named
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -29,8 +29,7 @@ from thesis_cli.commands.core.common import (
     uai_option,
     write_uai,
 )
-from thesis_cli.commands.core.fields import given, option, settings_of
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, given, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.inputs.models import ModelSource, label, open_model
 from thesis_cli.commands.outputs.variables import naming_columns, texts

@@ -28,8 +28,7 @@ from thesis_cli.commands.core.common import (
     uai_option,
     write_uai,
 )
-from thesis_cli.commands.core.fields import heeding, option, settings_of
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, heeding, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.figures.shares import draw_shares
 from thesis_cli.commands.inputs.models import ModelSource, label, open_model

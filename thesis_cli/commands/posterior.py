@@ -17,8 +17,7 @@ from thesis_cli.base.progress import Progress, Tick
 from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import confidence_option, jobs_option, seed_option, seed_or_fresh
-from thesis_cli.commands.core.fields import given, option, settings_of
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, given, option, settings_of
 from thesis_cli.commands.core.result import presentation
 from thesis_cli.commands.inputs.models import label
 from thesis_cli.commands.inputs.targets import (

@@ -20,8 +20,7 @@ from thesis_cli.commands.core.common import (
     seed_option,
     seed_or_fresh,
 )
-from thesis_cli.commands.core.fields import argument, option, settings_of
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, argument, option, settings_of
 from thesis_cli.commands.core.result import presentation
 from thesis_cli.commands.inputs.models import label
 from thesis_cli.commands.ln_z import full_rank

@@ -34,8 +34,7 @@ from thesis_cli.commands.core.common import (
     seed_or_fresh,
     solver_option,
 )
-from thesis_cli.commands.core.fields import fields_of, given, option, settings_of
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, fields_of, given, option, settings_of
 from thesis_cli.commands.core.result import Result
 from thesis_cli.commands.inputs.models import ModelSource, label, open_function, open_model
 from thesis_cli.entropy.names import ENTROPIES, ORDER, Design, Quantity

@@ -12,10 +12,9 @@ from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
-from thesis_cli.commands.core.fields import argument, settings_of
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, argument, settings_of
 from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.inputs.expressions import (
+from thesis_cli.commands.inputs.programs import (
     DivisionName,
     check_range,
     division_option,

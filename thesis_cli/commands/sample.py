@@ -27,8 +27,7 @@ from thesis_cli.commands.core.common import (
     seed_or_fresh,
     solver_option,
 )
-from thesis_cli.commands.core.fields import option, settings_of
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.inputs.models import ModelSource, label, open_model
 from thesis_cli.commands.outputs.variables import column_names, distribution_lines, state_names

@@ -27,8 +27,7 @@ from thesis_cli.commands.core.common import (
     seed_or_fresh,
     solver_option,
 )
-from thesis_cli.commands.core.fields import given, option, settings_of
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, given, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.figures.bounds import couplings_figure, intervals_figure
 from thesis_cli.commands.ln_z.bounds import UNIT, any_alpha_option, check_interval, exact_bound, interval_option

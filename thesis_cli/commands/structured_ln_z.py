@@ -12,12 +12,10 @@ from thesis_cli.base.progress import Progress
 from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import seed_option, seed_or_fresh
-from thesis_cli.commands.core.fields import heeding, option, settings_of
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, heeding, option, settings_of
 from thesis_cli.commands.core.result import presentation
 from thesis_cli.commands.inputs.models import label
 from thesis_cli.commands.inputs.structures import (
-    NoiseName,
     StructuredSource,
     check_linear,
     check_rows,
@@ -27,6 +25,7 @@ from thesis_cli.commands.inputs.structures import (
 )
 from thesis_cli.commands.ln_z.estimates import TIME_LIMIT, EstimatesResult, LnZOptions, estimates_columns
 from thesis_cli.commands.ln_z.methods import answer
+from thesis_cli.structured.names import NoiseName
 
 if TYPE_CHECKING:
     import numpy as np
@@ -257,9 +256,8 @@ def _full_rank(job: _Job) -> _FoundEstimates:
     """The Gumbel trick with noise on every structure, and the posterior of ln Z."""
     import numpy as np
 
-    from thesis_cli.perturbation.tricks.estimators import estimate
     from thesis_cli.perturbation.tricks.trick_rows import make_trick
-    from thesis_cli.perturbation.tricks.tricks import GammaPosterior
+    from thesis_cli.perturbation.tricks.tricks import GammaPosterior, estimate
     from thesis_cli.structured.perturb import full_rank_maxima
 
     space, weights, samples = job.model.space, job.model.weights, job.request.samples

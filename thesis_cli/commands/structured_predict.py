@@ -13,8 +13,7 @@ from thesis_cli.base.errors import InputError, about
 from thesis_cli.base.progress import Progress
 from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.command import Command
-from thesis_cli.commands.core.fields import argument, option, settings_of
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, argument, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.structured.names import Decision
 

@@ -12,12 +12,10 @@ from thesis_cli.base.progress import Progress
 from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import seed_option, seed_or_fresh
-from thesis_cli.commands.core.fields import option, settings_of
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.inputs.models import label
 from thesis_cli.commands.inputs.structures import (
-    NoiseName,
     StructuredSource,
     check_linear,
     check_rows,
@@ -25,6 +23,7 @@ from thesis_cli.commands.inputs.structures import (
     open_structured,
     structured_argument,
 )
+from thesis_cli.structured.names import NoiseName
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,8 +12,7 @@ from thesis_cli.base.errors import InputError, ModelTooLarge, about
 from thesis_cli.base.progress import Progress, Tick
 from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.command import Command
-from thesis_cli.commands.core.fields import argument, option, settings_of
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, argument, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.inputs.trained import SUFFIX, save_trained
 from thesis_cli.structured.names import FeatureName, Gradient, Interactions, SamplerName, TaskName, Unranked

@@ -18,18 +18,19 @@ from thesis_cli.base.progress import Progress, silent
 from thesis_cli.base.version import VERSION
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import jobs_option
-from thesis_cli.commands.core.fields import argument, option, settings_of
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, argument, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.inputs.expressions import (
+from thesis_cli.commands.inputs.programs import (
     DivisionName,
     check_range,
     division_option,
+    guide_lines,
+    guide_named,
+    line_guide_named,
     max_list_option,
     range_option,
     semantics_of,
 )
-from thesis_cli.commands.inputs.guides import guide_lines, guide_named, line_guide_named
 from thesis_cli.commands.outputs.solutions import (
     bad_lines,
     bad_row,
@@ -389,8 +390,7 @@ def _guide(request: SynthesizeRequest, prior: Order) -> Guide | None:
 def _solve(search: Solver, limits: Limits, semantics: Semantics, weighs: bool, task: Task, order: Order) -> Solution:
     """Search, and rank the programs; `weighs` gives the most probable one, and names examples that look
     mistaken."""
-    from thesis_cli.synthesis.meant.doubts import with_doubts
-    from thesis_cli.synthesis.meant.meaning import meant
+    from thesis_cli.synthesis.meant.meaning import meant, with_doubts
 
     with about(task.name):
         found = search.solve(task, order, limits, semantics)

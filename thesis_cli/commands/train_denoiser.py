@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
-from thesis_cli.commands.core.fields import option, settings_of
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.inputs.images import (
     ImagesSource,

@@ -12,8 +12,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.extras import extra
 from thesis_cli.base.progress import COUNTED, Progress
 from thesis_cli.commands.core.command import Command
-from thesis_cli.commands.core.fields import option, settings_of
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
 
 if TYPE_CHECKING:

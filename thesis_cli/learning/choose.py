@@ -53,14 +53,14 @@ class Candidate:
     error: float
 
     def row(self) -> dict[str, Any]:
-        """What sets it apart, in types of JSON."""
+        """The settings that tell it from other candidates, and its error, in types of JSON."""
         names = ("weights", "patch", "hidden", "regularisation")
         return {**{name: getattr(self.settings, name) for name in names}, "factor": self.factor, "error": self.error}
 
 
 @dataclass(frozen=True)
 class Learnt:
-    """What was learnt.
+    """A training with the chosen settings, and the candidates that were compared.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ class Learner:
         return Candidate(settings, strength, FACTORS[best], float(total[best]) / len(fold))
 
     def _known_errors(self, settings: Settings, kept: Bools) -> Floats:
-        """As `_errors`, unless the checkpoint knows them."""
+        """The errors that the checkpoint knows, or else those of `_errors`."""
         about = {"settings": asdict(settings), "seed": self._seed, "images_sha256": self._digest}
         place = len(self._tried)
         if place < len(self._known):
@@ -174,7 +174,7 @@ class Learner:
 
     @cached_property
     def _known(self) -> Sequence[Mapping[str, Any]]:
-        """What the checkpoint has of trainings before the one that it was in."""
+        """Trainings that ended before the one that the checkpoint interrupted."""
         return [] if self._checkpoint is None else list(tried_before(self._checkpoint))
 
     @cached_property

@@ -128,7 +128,7 @@ class TrainingRun:
 
 
 def tried_before(checkpoint: Path) -> Sequence[Mapping[str, Any]]:
-    """What the training of a checkpoint knows of those before it; nothing if there is no checkpoint.
+    """Trainings that ended before the one of a checkpoint; none if there is no checkpoint.
 
     Raises
     ------

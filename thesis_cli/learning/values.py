@@ -78,7 +78,7 @@ class Values:
         return cls(kind, values)
 
     def write(self) -> dict[str, Any]:
-        """What `read` reads, in types of JSON."""
+        """The values in types of JSON, for `read`."""
         return {"kind": self.kind, "values": list(self.values)}
 
     @property

@@ -21,8 +21,7 @@ from thesis_cli.base.errors import InputError, WorkFailed, describe
 from thesis_cli.base.files import write_atomic
 from thesis_cli.base.wording import nearest, without_secrets
 from thesis_cli.commands.core.command import Command, command_named
-from thesis_cli.commands.core.fields import OptionField, aliases_of
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import OptionField, Request, aliases_of
 from thesis_cli.reproduction.fingerprint import fingerprint
 from thesis_cli.reproduction.tasks import Task
 

@@ -327,7 +327,7 @@ def page(coverage: Coverage) -> str:
 
 
 def _missing(coverage: Coverage) -> str:
-    """What could not be computed again."""
+    """List the figures and tables that could not be computed again."""
     found = not_reproduced(coverage.root)
     lines = [f"* {SHORT[each.source]}, {each.what}: {each.reason}." for each in found]
     return "\n".join(["Not reproduced:" if found else "All was reproduced.", "", *lines]) + "\n"

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from thesis_cli.base.errors import InputError
 
 if TYPE_CHECKING:
-    from thesis_cli.base.figures import Cells
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from thesis_cli.base.figures import Cells
 
 Parameters = Mapping[str, Any]
 """JSON values by name: a task apart from its seed."""

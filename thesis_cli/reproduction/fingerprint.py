@@ -35,6 +35,8 @@ TEXTS = {"help", "metavar", "default_text"}
 """Keyword arguments that are only shown."""
 HELP_PLACE = {"option": 1, "argument": 0}
 """Functions that take a help text by position, and the position."""
+PLACE = re.compile(r"(\w+(?:\.\w+)+):(\w+)")
+"""Text that stands for a name of a module (`base.modules.named`)."""
 NAMESPACES = {"globals", "locals", "vars"}
 """Functions through which a statement may use any name of its module."""
 
@@ -191,7 +193,8 @@ def _parts(statement: ast.stmt) -> Iterator[tuple[list[str], ast.stmt]]:
 
 
 def _uses(node: ast.stmt, file: Path, bound: set[str], outside: dict[str, Name]) -> Iterator[tuple[str, Name]]:
-    """Names of this package that a statement uses: by names of its module, by imports, and as attributes of modules."""
+    """Names of this package that a statement uses: by names of its module, by imports, as attributes of modules, and in
+    texts `module:name`."""
     imports, attributes, names = {**outside}, dict[int, str](), list[ast.Name]()
     for inner in ast.walk(node):
         if isinstance(inner, ast.Name):
@@ -200,6 +203,10 @@ def _uses(node: ast.stmt, file: Path, bound: set[str], outside: dict[str, Name])
             attributes[id(inner.value)] = inner.attr
         elif isinstance(inner, ast.Import | ast.ImportFrom):
             imports.update(_imports(inner))
+        elif isinstance(inner, ast.Constant) and isinstance(inner.value, str):
+            place = PLACE.fullmatch(inner.value)
+            if place and (found := _file_of(place[1])):
+                yield place[2], Name(found, place[2])
     for inner in names:
         name = inner.id
         if name in NAMESPACES:

@@ -66,7 +66,7 @@ class Solved:
 
 @dataclass(frozen=True)
 class Conditions:
-    """What the conditions of one `let` are.
+    """The conditions of one `let`, by how they are met.
 
     Attributes
     ----------

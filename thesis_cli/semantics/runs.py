@@ -471,7 +471,7 @@ class Run:
         return found
 
     def _noise(self, node: Call) -> Floats:
-        """What a draw adds to its location."""
+        """Noise that a draw adds to its location."""
         family, parameters = DISTRIBUTIONS[node.name], [np.zeros(()), self._value(node.arguments[1])]
         if (~family.valid(*parameters) & (self.log_weights() > -math.inf)).any():
             raise node.place.wrong(f"a scale of {node.name} is not above 0", f"{family.condition} at every point")

@@ -100,7 +100,7 @@ class Problem:
 
     @cached_property
     def _seen(self) -> Known | None:
-        """What is known of rankings that the space needs in another form."""
+        """Partly known rankings, in the form that a space with nonlinear log-potentials needs."""
         return self.known if self.space.linear else self.known or Known(self.structures)
 
     @property

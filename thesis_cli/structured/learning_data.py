@@ -170,8 +170,8 @@ def items_of(table: Table, column: str) -> tuple[str, ...]:
 
 
 def observed(table: Table, task: Task) -> Observed:
-    """What the rows of a table say of their structures. Raises InputError naming the line whose
-    labels make no structure."""
+    """Structures of the rows of a table, as far as the rows tell them. Raises InputError naming the line
+    whose labels make no structure."""
     if not task.preferences:
         missing = task.name == "ranking"
         try:

@@ -1,4 +1,5 @@
-"""Words that commands take for learning structured predictors; nothing here imports NumPy."""
+"""Words that commands on structures take; nothing here imports NumPy. Tests hold that features and noise are
+those of the catalogue."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from typing import Literal
 
 TaskName = Literal["multilabel", "ranking", "hierarchy"]
 FeatureName = Literal["linear", "pairs", "plackett-luce", "mallows", "ranks", "positions", "orders", "nodes"]
+NoiseName = Literal["bits", "positions", "orders", "edges", "nodes", "blocks", "pairs"]
 Interactions = Literal["none", "trees"]
 Unranked = Literal["anywhere", "last"]
 Decision = Literal["map", "marginal"]

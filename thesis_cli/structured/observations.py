@@ -1,4 +1,4 @@
-"""What is observed of structures: they themselves or, of rankings, what is known of them."""
+"""Observed structures, and rankings that are known in part."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ FORBIDDEN = -1e12
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What is known of some rankings.
+    """Rankings that are known in part.
 
     Attributes
     ----------

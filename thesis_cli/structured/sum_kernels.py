@@ -19,7 +19,7 @@ from thesis_cli.base.compiled import kernel
 Work = npt.NDArray[np.floating[Any]]
 
 REORDERED = {"reassoc", "contract", "nsz"}
-"""What sums may do so that the processor adds several numbers at once."""
+"""Changes of the order of a sum that let the processor add several numbers at once."""
 
 
 @kernel(fastmath=REORDERED)

@@ -145,7 +145,7 @@ class Task:
         return (self.preferences,) if self.preferences else self.labels
 
     def observed(self, labels: Floats) -> Observed:
-        """What rows of labels say, shape (m, d): bits, or ranks from 1, the best, equal for ties and nan for
+        """Structures of rows of labels, shape (m, d): bits, or ranks from 1, the best, equal for ties and nan for
         items without one. Raises BadRow for the first row with a label that is no bit, a node without
         its parent, or a rank that is none."""
         rows = np.arange(len(labels))

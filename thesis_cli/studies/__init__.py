@@ -2,7 +2,7 @@
 
 There is a folder for each method package:
 
-* `entropy/`: exact and sampled variances of entropy estimators, their errors beside those of rivals,
+* `entropy/`: exact and sampled variances of entropy estimators, their errors beside those of baselines,
   bounds, and differential entropies.
 * `models/`: the small models in data/models.
 * `perturbation/`: statements on low-rank bounds measured on small models, samples that a trick needs

@@ -172,7 +172,7 @@ class Journal:
 
 
 def _weighed(found: Solution) -> dict[str, object]:
-    """What a solution says of its meaning and of doubtful examples, in types of JSON."""
+    """Meaning and doubtful examples of a solution, in types of JSON."""
     meaning = found.meaning and {**vars(found.meaning), "others": [p.one_line for p in found.meaning.others]}
     return {"meaning": meaning, "doubts": [(doubt.example, doubt.program.one_line) for doubt in found.doubts]}
 

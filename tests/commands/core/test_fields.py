@@ -11,8 +11,16 @@ import numpy as np
 import pytest
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.commands.core.fields import argument, fields_of, files_named, given, heeding, option, settings_of
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import (
+    Request,
+    argument,
+    fields_of,
+    files_named,
+    given,
+    heeding,
+    option,
+    settings_of,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

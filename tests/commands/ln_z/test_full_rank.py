@@ -9,8 +9,7 @@ import pytest
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.commands.core.common import confidence_option
-from thesis_cli.commands.core.fields import option
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, option
 from thesis_cli.commands.ln_z import full_rank
 from thesis_cli.commands.ln_z.estimates import QuantityName, quantity_option
 from thesis_cli.commands.ln_z.full_rank import PILOT_CALLS, PilotedMaxima, TrickChoice, full_rank_estimates

@@ -14,8 +14,7 @@ from thesis_cli.perturbation.racing.race_arrays import Field, Outcome
 from thesis_cli.perturbation.racing.racing import BOUNDS, RaceRules, _bounds, _ends, _rows
 from thesis_cli.perturbation.racing.racing_kernels import race as compiled
 from thesis_cli.perturbation.racing.racing_kernels import race_reference
-from thesis_cli.perturbation.tricks.estimators import estimate
-from thesis_cli.perturbation.tricks.tricks import power
+from thesis_cli.perturbation.tricks.tricks import estimate, power
 from thesis_cli.studies.published_data import shipped
 
 SEED = np.random.SeedSequence

@@ -7,8 +7,7 @@ from scipy import stats
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.perturbation.estimate import fixed_estimate
-from thesis_cli.perturbation.tricks.estimators import estimate
-from thesis_cli.perturbation.tricks.tricks import gumbel, pareto, power, tail
+from thesis_cli.perturbation.tricks.tricks import estimate, gumbel, pareto, power, tail
 
 TRICKS = {t.label: t for t in (gumbel(), power(1.0), power(0.5), power(-0.2), pareto(-2.0), tail(math.log(1.5)))}
 SIGMAS = 5

@@ -5,8 +5,7 @@ import pytest
 from scipy import stats
 from scipy.integrate import quad
 
-from thesis_cli.perturbation.tricks.estimators import estimate
-from thesis_cli.perturbation.tricks.tricks import GammaPosterior, power
+from thesis_cli.perturbation.tricks.tricks import GammaPosterior, estimate, power
 
 T = np.random.default_rng(0).standard_exponential(5) / 3
 POSTERIOR = GammaPosterior.from_log_times(np.log(T))

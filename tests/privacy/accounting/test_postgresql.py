@@ -40,20 +40,31 @@ def status(process):
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
-@pytest.fixture
-def base(postgres, monkeypatch, request):
-    """An empty database, and its owner's connection; the password is in the environment."""
-    monkeypatch.setenv("PGPASSWORD", PASSWORD)
-    name = re.sub(r"\W", "_", request.node.name.lower())[-50:]
+@pytest.fixture(scope="module")
+def database(postgres):
+    """A database of its own: to make one for each test, and to remove them, takes half a minute."""
     with psycopg.connect(postgres, autocommit=True) as server:
-        server.execute(f"create database {name}")
-    with psycopg.connect(postgres.replace("/postgres", f"/{name}"), autocommit=True) as connection:
+        server.execute("create database ledgers")
+    return postgres.replace("/postgres", "/ledgers")
+
+
+@pytest.fixture
+def base(database, monkeypatch):
+    """The database, empty, and its owner's connection; the password is in the environment."""
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    with psycopg.connect(database, autocommit=True) as connection:
+        own = "datname = current_database() and pid <> pg_backend_pid()"
+        connection.execute(f"select pg_terminate_backend(pid) from pg_stat_activity where {own}")
+        connection.execute("drop schema if exists thesis_cli, public cascade; create schema public")
+        for (name,) in connection.execute("select rolname from pg_roles where rolname like 'reader%'").fetchall():
+            connection.execute(f"drop owned by {name}; drop role {name}")
+        connection.execute("grant connect on database ledgers to public")
         yield connection
 
 
 @pytest.fixture
-def url(postgres, base):
-    return postgres.replace(f":{PASSWORD}", "").replace("/postgres", f"/{base.info.dbname}")
+def url(database, base):
+    return database.replace(f":{PASSWORD}", "")
 
 
 @pytest.fixture

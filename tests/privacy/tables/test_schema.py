@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.tables.column_values import LARGEST_INTEGER, MISSING_TEXTS
+from thesis_cli.privacy.tables.column import LARGEST_INTEGER, MISSING_TEXTS
 from thesis_cli.privacy.tables.columns import KINDS
 from thesis_cli.privacy.tables.schema import Boolean, Category, Date, Integer, Real, Schema, template
 

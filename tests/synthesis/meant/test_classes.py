@@ -8,8 +8,7 @@ from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.language.dsl import DEFAULT, OPERATIONS, Semantics
 from thesis_cli.synthesis.language.program import Line, Program, parse, run
 from thesis_cli.synthesis.language.task import Example, Task, check
-from thesis_cli.synthesis.meant.classes import Runner, lines_of
-from thesis_cli.synthesis.meant.collecting import collect
+from thesis_cli.synthesis.meant.classes import Runner, collect, lines_of
 from thesis_cli.synthesis.meant.inputs import inputs_for, inputs_like
 from thesis_cli.synthesis.search.solver import Limits
 
@@ -59,7 +58,7 @@ def test_outputs_of_compiled_programs_are_those_of_the_plain_interpreter():
 
 
 def test_work_ends_a_collection_at_the_same_program(monkeypatch):
-    monkeypatch.setattr("thesis_cli.synthesis.meant.collecting.WORK", 3000)
+    monkeypatch.setattr("thesis_cli.synthesis.meant.classes.WORK", 3000)
     one, two = (collect(TASK, prior.load(), Limits(4), DEFAULT) for _ in range(2))
     assert one.complete < 3
     assert list(one.behaviours) == list(two.behaviours)

@@ -9,14 +9,12 @@ from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.language.dsl import DEFAULT
 from thesis_cli.synthesis.language.program import parse, run
 from thesis_cli.synthesis.language.task import Example, Task
-from thesis_cli.synthesis.meant.collecting import collect
-from thesis_cli.synthesis.meant.doubts import with_doubts
+from thesis_cli.synthesis.meant.classes import collect
 from thesis_cli.synthesis.meant.fitting import fit
 from thesis_cli.synthesis.meant.inputs import OWN, inputs_like
 from thesis_cli.synthesis.meant.kinds import FRESH, KINDS, known_examples
-from thesis_cli.synthesis.meant.meaning import meant
+from thesis_cli.synthesis.meant.meaning import meant, questions, with_doubts
 from thesis_cli.synthesis.meant.posterior import COLUMNS, posterior, weights
-from thesis_cli.synthesis.meant.questions import questions
 from thesis_cli.synthesis.search.depth_first import DepthFirst
 from thesis_cli.synthesis.search.solver import Limits
 

@@ -15,9 +15,8 @@ from thesis_cli.base.compilation import Stopwatch, announced
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Progress, bars, silent
 from thesis_cli.base.wording import nearest
-from thesis_cli.commands.core.fields import OptionField, aliases_of, fields_of
+from thesis_cli.commands.core.fields import OptionField, Request, aliases_of, fields_of
 from thesis_cli.commands.core.registry import entries
-from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, Summary
 
 

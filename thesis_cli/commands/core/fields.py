@@ -1,5 +1,5 @@
-"""The fields of a request: what an option is called, what it takes, its default and its one line of
-help.
+"""Requests to commands and their fields: what an option is called, what it takes, its default and its one
+line of help.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Protocol, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Protocol, Union, cast, get_args, get_origin, get_type_hints
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_no_url
@@ -397,3 +397,32 @@ def plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [plain(one) for one in value]
     return f"<{type(value).__name__}>"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A request to a command: one field for each option, checked when it is made.
+
+    A subclass that has a field `method` is checked against the methods that its fields name.
+
+    Attributes
+    ----------
+    usual : the options that `--help` shows; empty if it shows all.
+
+    Raises
+    ------
+    InputError : a value that its field does not take, or a combination that no method heeds.
+    """
+
+    usual: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        for name, field in fields_of(type(self)).items():
+            object.__setattr__(self, name, field.coerce(getattr(self, name)))
+        method = getattr(self, "method", None)
+        if method not in (None, "auto"):
+            check_methods(self, method)
+        self.check()
+
+    def check(self) -> None:
+        """Refuse combinations of fields, each valid alone."""

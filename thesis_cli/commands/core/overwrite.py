@@ -14,8 +14,7 @@ from typing import Any
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import to_json
-from thesis_cli.commands.core.fields import settings_of
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, settings_of
 
 RELEASE = b'"format": "thesis-cli priva'
 """First keys, after a brace, of records of releases and measurements, and of privacy ledgers."""

@@ -13,9 +13,8 @@ from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import finite, to_json, write_atomic
 from thesis_cli.base.wording import presentation as presentation
-from thesis_cli.commands.core.fields import settings_of
+from thesis_cli.commands.core.fields import Request, settings_of
 from thesis_cli.commands.core.overwrite import check_release, command_of, mark
-from thesis_cli.commands.core.request import Request
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from thesis_cli.base.errors import InputError, ModelTooLarge
 from thesis_cli.commands.core.fields import argument, option
@@ -19,8 +19,6 @@ else:
 
 MOST_NUMBERS = 2**27
 """Entries of a table of structures, 1 GiB."""
-
-NoiseName = Literal["bits", "positions", "orders", "edges", "nodes", "blocks", "pairs"]
 
 
 def noise_option() -> Any:

@@ -81,7 +81,7 @@ def plain_columns(source: TableSource) -> tuple[dict[str, Floats], dict[str, tup
     """
     import numpy as np
 
-    from thesis_cli.privacy.tables.column_values import MISSING_TEXTS, looked_up, read_numbers, text_of
+    from thesis_cli.privacy.tables.column import MISSING_TEXTS, looked_up, read_numbers, text_of
     from thesis_cli.privacy.tables.table import open_table
 
     table = open_table(source)

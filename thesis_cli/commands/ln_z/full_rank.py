@@ -192,8 +192,7 @@ def full_rank_estimates(
     """Estimates by the requested tricks, all from the same maxima, and the posterior of Z."""
     import numpy as np
 
-    from thesis_cli.perturbation.tricks.estimators import estimate
-    from thesis_cli.perturbation.tricks.tricks import GammaPosterior
+    from thesis_cli.perturbation.tricks.tricks import GammaPosterior, estimate
 
     samples = samples_of(request)
     values = maxima.values(samples, tick)

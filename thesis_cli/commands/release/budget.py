@@ -186,8 +186,8 @@ class Spending:
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
-        """Whatever stops the release: one line without values of the table; and once it has spent,
-        a report that it has, and how to go on.
+        """Turn any error that stops the release into one line without values of the table; once the budget is
+        spent, also report that, and how to go on.
 
         Raises
         ------

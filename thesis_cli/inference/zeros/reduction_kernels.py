@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from thesis_cli.inference.flat_tables import FlatTables
 
 DEPENDS, DETERMINED = np.int64(1), np.int64(2)
-"""What `relations` finds: the table depends on the variable; the others leave it one state at
+"""Results of `relations`: the table depends on the variable; the others leave it one state at
 most."""
 
 

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.privacy.tables.column_values import MISSING_TEXTS
+from thesis_cli.privacy.tables.column import MISSING_TEXTS
 
 Digests = npt.NDArray[np.uint64]
 

@@ -191,7 +191,7 @@ class Ledger:
         return extended, replace(total, head=extended.head)
 
     def _implied(self, account: Account, spend: Spend, table: str) -> Spend:
-        """What a release of this unit costs in the unit of an account: two steps cost e^epsilon twice."""
+        """Convert the cost of a release in this unit to the unit of an account: two steps double epsilon."""
         steps = steps_between(self.unit, account.unit)
         if steps is None:
             problem = f"the account of table {table} is for the unit of privacy ({account.unit})"

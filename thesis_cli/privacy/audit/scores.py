@@ -8,18 +8,17 @@ none. For the exponential mechanism it is the exact likelihood ratio of what was
 
 from __future__ import annotations
 
-import importlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import cast
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.modules import named
 from thesis_cli.privacy.audit.bounds import CHOOSING, clopper_pearson_lower_bound
 from thesis_cli.privacy.audit.pairs import (
     Choices,
@@ -295,8 +294,7 @@ def subject(method: str, noise: NoiseName, budget: Budget, runs: int, confidence
     runs, confidence : releases of each table, and the confidence of their bound, by which pairs for
         a choice are compared.
     """
-    module, _, function = METHODS[method].audit.partition(":")
-    find = cast("Callable[..., Subject]", getattr(importlib.import_module(module), function))
+    find: Callable[..., Subject] = named(METHODS[method].audit)
     return find(method, noise, budget, runs, confidence)
 
 

@@ -75,7 +75,7 @@ SINGLES = 0.25
 
 @dataclass(frozen=True)
 class Marginals:
-    """What the noisy vector of the first stage tells of each column.
+    """Distribution, bins and functions of each column, by the noisy vector of the first stage.
 
     Attributes
     ----------

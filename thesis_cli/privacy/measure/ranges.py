@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from thesis_cli.privacy.tables.column_values import LARGEST
+from thesis_cli.privacy.tables.column import LARGEST
 from thesis_cli.privacy.tables.expressions import ARITHMETIC, FOLDS, Formula
 from thesis_cli.privacy.tables.schema import Schema
 

@@ -14,8 +14,7 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.release.record import Release
-from thesis_cli.privacy.tables.column import Value
-from thesis_cli.privacy.tables.column_values import Values
+from thesis_cli.privacy.tables.column import Value, Values
 from thesis_cli.privacy.tables.expressions import Formula, read_columns
 from thesis_cli.privacy.tables.schema import Schema
 

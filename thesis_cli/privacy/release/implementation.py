@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.modules import named
 from thesis_cli.base.progress import Tick
 from thesis_cli.base.wording import presentation
 from thesis_cli.privacy.kernels import Rows
@@ -212,7 +212,7 @@ class Implementation(ABC):
 
 def implementation_of(method: str) -> Implementation:
     """The implementation of a row of `METHODS`; only its module is imported."""
-    found: Implementation = importlib.import_module(METHODS[method].module).METHOD
+    found: Implementation = named(METHODS[method].implementation)
     return found
 
 

@@ -26,7 +26,7 @@ class DPMethod:
 
     Attributes
     ----------
-    module : module whose `METHOD` is the implementation.
+    implementation : `module:name` of the implementation.
     help : the mechanism, in the words of the help of `--method`.
     basis : the map from a table to the vector or choice, in the words of the record.
     options : fields of `dp-release` that this method heeds and some other method does not.
@@ -46,7 +46,7 @@ class DPMethod:
     package : module of an extra that the method needs beside OpenDP.
     """
 
-    module: str
+    implementation: str
     help: str
     basis: str
     options: tuple[str, ...]
@@ -78,7 +78,7 @@ class DPMethod:
 
 METHODS: dict[str, DPMethod] = {
     "copula": DPMethod(
-        module="thesis_cli.privacy.release.copula",
+        implementation="thesis_cli.privacy.release.copula:METHOD",
         help="columns, pairs and triples of them (copula)",
         basis="kernels of columns and of pairs of columns",
         options=(*BUDGET, *UNITS, "favour", "rows"),
@@ -88,7 +88,7 @@ METHODS: dict[str, DPMethod] = {
         audit="thesis_cli.privacy.audit.scores:staged_subject",
     ),
     "features": DPMethod(
-        module="thesis_cli.privacy.release.features",
+        implementation="thesis_cli.privacy.release.features:METHOD",
         help="whole rows (features)",
         basis="random features",
         options=(*BUDGET, *UNITS, "noise", "size", "rows", "weights", "time_limit"),
@@ -103,7 +103,7 @@ METHODS: dict[str, DPMethod] = {
         audit="thesis_cli.privacy.audit.scores:vector_subject",
     ),
     "marginals": DPMethod(
-        module="thesis_cli.privacy.release.marginals",
+        implementation="thesis_cli.privacy.release.marginals:METHOD",
         help="marginals that OpenDP chooses (marginals)",
         basis="counts of columns and of pairs of columns",
         options=(*BUDGET, "algorithm", "rows"),
@@ -111,7 +111,7 @@ METHODS: dict[str, DPMethod] = {
         package="mbi",
     ),
     "subspace": DPMethod(
-        module="thesis_cli.privacy.release.subspace",
+        implementation="thesis_cli.privacy.release.subspace:METHOD",
         help="the span of points (subspace)",
         basis="points drawn uniformly over the schema",
         options=(
@@ -128,7 +128,7 @@ METHODS: dict[str, DPMethod] = {
         audit="thesis_cli.privacy.audit.scores:vector_subject",
     ),
     "exponential": DPMethod(
-        module="thesis_cli.privacy.release.exponential",
+        implementation="thesis_cli.privacy.release.exponential:METHOD",
         help="a small table (exponential)",
         basis="all tables of so many rows",
         options=("size",),

@@ -11,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.privacy.tables.column import STEPS, Column, Value
-from thesis_cli.privacy.tables.column_values import (
+from thesis_cli.privacy.tables.column import (
     LARGEST_INTEGER,
+    STEPS,
     UNREADABLE,
+    Column,
+    Value,
     Values,
     check_atoms,
     check_bounds,

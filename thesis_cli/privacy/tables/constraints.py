@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.tables.column import Column, Value
-from thesis_cli.privacy.tables.column_values import Values
+from thesis_cli.privacy.tables.column import Column, Value, Values
 from thesis_cli.privacy.tables.expressions import Formula, column_value
 
 Data = dict[str, Floats]

@@ -9,7 +9,7 @@ from typing import Any
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.extras import extra
-from thesis_cli.privacy.tables.column_values import UNREADABLE_VALUE
+from thesis_cli.privacy.tables.column import UNREADABLE_VALUE
 from thesis_cli.privacy.tables.table_base import REFUSALS, Block, Table, objects, unique_columns
 
 _EXPLAINED = ("0A", "25", "42", "SQLITE_")  # classes of errors that are about the query and quote no values

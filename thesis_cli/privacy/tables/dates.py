@@ -11,8 +11,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.privacy.tables.column import STEPS, Column, DateKind, Value
-from thesis_cli.privacy.tables.column_values import MISSING_TEXTS, UNREADABLE, Values, scaled, text_of, wrong
+from thesis_cli.privacy.tables.column import (
+    MISSING_TEXTS,
+    STEPS,
+    UNREADABLE,
+    Column,
+    DateKind,
+    Value,
+    Values,
+    scaled,
+    text_of,
+    wrong,
+)
 
 DAY = 86_400
 EPOCH = dt.date(1970, 1, 1).toordinal()

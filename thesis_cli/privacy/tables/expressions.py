@@ -18,8 +18,7 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import nearest
-from thesis_cli.privacy.tables.column import Column, DateKind, Value
-from thesis_cli.privacy.tables.column_values import LARGEST, Values, finite
+from thesis_cli.privacy.tables.column import LARGEST, Column, DateKind, Value, Values, finite
 from thesis_cli.privacy.tables.dates import day_of
 
 LONGEST = 10_000

@@ -24,8 +24,7 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import nearest
 from thesis_cli.privacy.kernels import RowKernel, Rows
-from thesis_cli.privacy.tables.column import Column
-from thesis_cli.privacy.tables.column_values import ATOM, Values, check_kernel, first_double, wrong
+from thesis_cli.privacy.tables.column import ATOM, Column, Values, check_kernel, first_double, wrong
 from thesis_cli.privacy.tables.columns import KINDS, Boolean, Category, Integer, Real
 from thesis_cli.privacy.tables.constraints import Rules
 from thesis_cli.privacy.tables.dates import Date, DateTime

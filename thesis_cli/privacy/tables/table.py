@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.tables.column_values import Values
+from thesis_cli.privacy.tables.column import Values
 from thesis_cli.privacy.tables.database import QueryTable
 from thesis_cli.privacy.tables.schema import Schema, Unknown
 from thesis_cli.privacy.tables.table_base import CHUNK, Table

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.tables.column_values import UNREADABLE_VALUE, Values
+from thesis_cli.privacy.tables.column import UNREADABLE_VALUE, Values
 
 CHUNK = 65_536
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.extras import extra
-from thesis_cli.privacy.tables.column_values import Values
+from thesis_cli.privacy.tables.column import Values
 from thesis_cli.privacy.tables.table_base import Block, Table, converted, unique_columns
 
 if TYPE_CHECKING:

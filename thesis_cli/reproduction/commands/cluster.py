@@ -12,8 +12,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.wording import nearest
 from thesis_cli.commands.core.common import jobs_option
-from thesis_cli.commands.core.fields import option
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, option
 
 if TYPE_CHECKING:
     from thesis_cli.reproduction.arrays import Queue

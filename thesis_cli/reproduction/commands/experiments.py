@@ -14,8 +14,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Progress
 from thesis_cli.base.provenance import git_state, is_public
 from thesis_cli.base.wording import counted
-from thesis_cli.commands.core.fields import argument, option
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, argument, option
 from thesis_cli.commands.core.result import Summary
 from thesis_cli.reproduction.commands import OwnCommand, cluster, short, task_bars
 from thesis_cli.reproduction.commands.cluster import EngineRequest

@@ -15,8 +15,7 @@ from typing import Any, Literal
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Progress
-from thesis_cli.commands.core.fields import argument, given, option
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, argument, given, option
 from thesis_cli.commands.core.result import Summary
 from thesis_cli.reproduction.commands import OwnCommand, short
 

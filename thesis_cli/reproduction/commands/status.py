@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Progress
-from thesis_cli.commands.core.fields import argument, option
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, argument, option
 from thesis_cli.commands.core.result import Summary
 from thesis_cli.reproduction.arrays import HELD, STUCK, Queue, arrays_of, places_of
 from thesis_cli.reproduction.commands import OwnCommand, cluster, sweep

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Progress
 from thesis_cli.base.wording import counted
-from thesis_cli.commands.core.fields import argument, option
-from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.fields import Request, argument, option
 from thesis_cli.commands.core.result import Summary, aligned
 from thesis_cli.reproduction.commands import OwnCommand, task_bars
 

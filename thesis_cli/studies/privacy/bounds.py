@@ -127,7 +127,7 @@ def feature_sides(dimension: int, count: int, rng: np.random.Generator) -> list[
 
 
 def privacy_sides(dimension: int, epsilon: float, rng: np.random.Generator) -> list[Sides]:
-    """The exact delta of the noise of Algorithms 2 and 3 for two tables over the promised one, and 1."""
+    """The exact delta of the noise of Algorithms 2 and 3 for two tables over the guaranteed one, and 1."""
     kernel, table, other, points = random_table(dimension, rng)
     scale, space = classical_scale(2 / COUNT, Budget(epsilon, DELTA)), Subspace.of(kernel, points)
     one = Features(np.full((1, dimension), math.pi), ())

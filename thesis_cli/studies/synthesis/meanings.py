@@ -15,8 +15,7 @@ from thesis_cli.synthesis.join.turns import prepare
 from thesis_cli.synthesis.language.dsl import DEFAULT
 from thesis_cli.synthesis.language.program import Program, run
 from thesis_cli.synthesis.language.task import Example, Task
-from thesis_cli.synthesis.meant.classes import Runner, lines_of
-from thesis_cli.synthesis.meant.collecting import collect
+from thesis_cli.synthesis.meant.classes import Runner, collect, lines_of
 from thesis_cli.synthesis.meant.inputs import OWN
 from thesis_cli.synthesis.meant.kinds import known_examples
 from thesis_cli.synthesis.meant.meaning import weighed

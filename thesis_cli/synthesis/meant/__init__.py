@@ -2,5 +2,6 @@
 
 `classes.py` collects the programs that fit, in classes of equal behaviour on the inputs of
 `inputs.py`; `posterior.py` gives each class its probability, with weights that `fitting.py` has
-learnt; `questions.py` finds the inputs that tell the classes apart. May import `search`, `corpus` and `language`.
+learnt; `meaning.py` takes the most probable one, finds the inputs that would settle the rest, and examples that
+look mistaken. `kinds.py` makes tasks whose program is known. May import `search`, `corpus` and `language`.
 """

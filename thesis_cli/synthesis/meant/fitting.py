@@ -19,8 +19,7 @@ from thesis_cli.synthesis.corpus.corpus_maker import CorpusPlan, make_corpus
 from thesis_cli.synthesis.language.dsl import DEFAULT
 from thesis_cli.synthesis.language.program import Program
 from thesis_cli.synthesis.language.task import Task
-from thesis_cli.synthesis.meant.classes import Runner, lines_of
-from thesis_cli.synthesis.meant.collecting import collect
+from thesis_cli.synthesis.meant.classes import Runner, collect, lines_of
 from thesis_cli.synthesis.meant.inputs import OWN
 from thesis_cli.synthesis.meant.kinds import KINDS, known_examples
 from thesis_cli.synthesis.meant.posterior import COLUMNS, TABLE, alike, features

@@ -37,7 +37,7 @@ def inputs_like(task: Task, count: int, rng: np.random.Generator, semantics: Sem
 
 
 class _Kind:
-    """What the inputs of a task have in common."""
+    """Lengths, ranges and relations that the inputs of a task have in common."""
 
     def __init__(self, task: Task, semantics: Semantics) -> None:
         self._rows = [example.inputs for example in task.examples]
