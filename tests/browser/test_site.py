@@ -11,6 +11,7 @@ import pytest
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.site
+OF_THE_THEME = {"404.html", "assets", "search", "sitemap.xml", "sitemap.xml.gz"}
 LINK = re.compile(r'(?:href|src)="([^"#?:]+)["#?]')
 
 
@@ -26,12 +27,17 @@ def site(tmp_path_factory) -> Path:
     return folder
 
 
-def test_every_link_leads_to_a_file_of_the_site(site):
-    pages = list(site.glob("*.html"))
+def test_every_link_leads_to_a_file_of_the_site_and_every_file_is_linked(site):
+    pages = list(site.rglob("*.html"))  # also the report
     assert len(pages) > len(list((ROOT / "docs").glob("*.md")))
+    linked = set()
     for page in pages:
-        for target in LINK.findall(page.read_text(encoding="utf-8")):
-            assert page.name == "404.html" or (page.parent / target).exists(), (page.name, target)
+        if page.name != "404.html":
+            for target in LINK.findall(page.read_text(encoding="utf-8")):
+                assert (page.parent / target).exists(), (page.name, target)
+                linked.add((page.parent / target).resolve())
+    files = {path for path in site.rglob("*") if path.is_file() and path.relative_to(site).parts[0] not in OF_THE_THEME}
+    assert files <= linked
 
 
 def test_pages_ask_for_no_network_and_do_not_complain(site, browser):
