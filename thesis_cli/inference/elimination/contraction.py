@@ -423,7 +423,7 @@ class _Slice:
             tables.append(self._place(layout.at[first + j], size))
             choices.append(np.empty(size if step.choices else 0, step.choices or np.uint8))
             pair = tree.axes.pair(step)
-            max_sums(pair, tables[a], tables[b], 0, math.prod(pair.dims.tolist()), tables[-1], choices[j])
+            max_sums(pair, tables[a], tables[b], math.prod(pair.dims.tolist()), tables[-1], choices[j])
         value = float(tables[-1][0]) if tables else 0.0
         states = np.zeros(len(noise), np.int64)
         for i, state in self.held.items():

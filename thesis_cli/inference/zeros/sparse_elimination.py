@@ -288,13 +288,10 @@ class _Run:
         """Whether all weights are the largest one, to rounding, and none is 0, so that the table is
         not needed; for marginals it is.
         """
-        if self._keeps or table.size != self._configurations(table):
+        if self._keeps or table.size != math.prod(self.states[v] for v in table.fields):
             return False
         least = float(table.weights.min())
         return (least if self.joiner.how == SUM else math.exp(least)) > 1 - ROUNDING
-
-    def _configurations(self, table: SparseTable) -> int:
-        return math.prod(self.states[v] for v in table.fields)
 
     def _remove(self, number: int) -> None:
         table = self.tables.pop(number)
