@@ -286,10 +286,6 @@ LEAST = 1e-6
 class Policy(Protocol):
     """A source of probabilities of next lines."""
 
-    @property
-    def identity(self) -> str:
-        """Name and version, or a digest: policies of one identity give the same scores."""
-
     def scores(self, pool: Pool, moves: Moves) -> npt.NDArray[np.float32]:
         """Logarithms of the probabilities of the next lines of partial programs, shape (N,);
         deterministic.
@@ -311,13 +307,6 @@ class PriorPolicy:
     """
 
     order: Order
-
-    @property
-    def identity(self) -> str:
-        """`prior` and a digest of the order."""
-        from thesis_cli.synthesis.guided.guide import digest
-
-        return f"prior {digest(self.order)}"
 
     def scores(self, pool: Pool, moves: Moves) -> npt.NDArray[np.float32]:
         """See `Policy`."""
