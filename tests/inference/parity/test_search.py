@@ -65,10 +65,10 @@ def test_what_is_proven_is_the_maximum_of_a_pass(monkeypatch):
 
 
 def test_levels_near_the_best_are_kept():
-    assert levels_near(4).tolist() == [0, 1, 2, 3, 4]
+    assert levels_near(4, 20).tolist() == [0, 1, 2, 3, 4]
     pilot = np.array([9.0, 3.0, -math.inf, 8.0])
-    assert levels_near(4, 10.0, pilot).tolist() == [0, 1, 4]
-    assert levels_near(4, 90.0, pilot).tolist() == [0]
+    assert levels_near(4, 20, 10.0, pilot).tolist() == [0, 1, 4]
+    assert levels_near(4, 20, 90.0, pilot).tolist() == [0]
 
 
 def test_no_hashes_are_refused():

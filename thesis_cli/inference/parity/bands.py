@@ -56,28 +56,28 @@ def banded_maxima(
     if count < 1:
         raise InputError(f"the number of hashes is {count}", "it must be 1 or more")
     frontier = Frontier(graph)
-    tried = levels_near(frontier.bits)
+    tried = levels_near(frontier.bits, TRIED)
     room = open_constraints(frontier, count * len(tried), limits)
     top = frontier.maximum(_NOTHING._replace(matrix=np.zeros((0, frontier.bits), bool)))
     if top == -math.inf:
         raise NoConfiguration()
     pilot = _maxima(frontier, tried[1:], 1, min(room, 3), rng, 1, progress)[0]
-    levels = levels_near(frontier.bits, top, pilot)
+    levels = levels_near(frontier.bits, TRIED, top, pilot)
     found = _maxima(frontier, levels[1:], count, room, rng, limits.jobs, progress)
     values = np.concatenate([np.full((count, 1), top), found], axis=1)
     calls = values.size - count + len(tried)
     return ParityMaxima(values, values, levels, graph.size, calls, independent=False)
 
 
-def levels_near(bits: int, top: float = 0.0, pilot: Floats | None = None) -> Ints:
-    """Numbers of constraints to examine, rising from 0: at most `TRIED` + 1 of them, up to `bits`.
+def levels_near(bits: int, most: int, top: float = 0.0, pilot: Floats | None = None) -> Ints:
+    """Numbers of constraints to examine, rising from 0: at most `most` + 1 of them, up to `bits`.
 
     Parameters
     ----------
     top, pilot : maximum without constraints, and maxima of a pilot at all numbers but the first; with
         them, those remain that are within `NEAR` of the largest share of Z.
     """
-    tried = np.unique(np.linspace(0, bits, min(bits, TRIED) + 1).round().astype(np.int64))
+    tried = np.unique(np.linspace(0, bits, min(bits, most) + 1).round().astype(np.int64))
     if pilot is None:
         return tried
     shares = pilot + tried[1:] * math.log(2)

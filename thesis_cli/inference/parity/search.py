@@ -68,14 +68,14 @@ def searched_maxima(
     if count < 1:
         raise InputError(f"the number of hashes is {count}", "it must be 1 or more")
     coding = Frontier(graph)
-    tried = levels_near(coding.bits)
+    tried = levels_near(coding.bits, TRIED)
     seconds = limits.seconds / (len(tried) * (count + 1))
     none = Extended(graph, np.zeros(0, np.int64))
     (top,), (most,) = _search(none, np.zeros((1, 0), np.bool_), seconds, limits)
     if top == -math.inf:
         raise NoConfiguration("no possible configuration was found")
     pilot = np.array([_level(coding, int(i), 1, rng, seconds, limits)[0][0] for i in tried[1:]])
-    levels = levels_near(coding.bits, top, pilot)
+    levels = levels_near(coding.bits, TRIED, top, pilot)
     columns, bounds = [np.full(count, top)], [np.full(count, most)]
     for level in levels[1:].tolist():
         values, above = _level(coding, level, count, rng, seconds, limits)
