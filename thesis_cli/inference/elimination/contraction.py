@@ -348,12 +348,7 @@ class Contraction:
 
 
 class _Slice:
-    """The tables of one slice.
-
-    Attributes
-    ----------
-    held : states of the variables that are held.
-    """
+    """The tables of one slice, in which the variables of `held` are held at a state."""
 
     def __init__(
         self, tree: PairTree, layout: Layout, factors: list[Factor], held: dict[int, int], jobs: int, room: Floats

@@ -137,13 +137,7 @@ def _coded(classes: Ints, copy: bool) -> Ints:
 
 
 class _Clauses:
-    """Clauses of one table under construction.
-
-    Parameters
-    ----------
-    count : number of digits.
-    logs : logarithms of the weights of the values, in the order of their numbers.
-    """
+    """Clauses of one table under construction, and the logarithms of the weights of its values by number."""
 
     def __init__(self, count: int, logs: Floats) -> None:
         self.literals: list[int] = []

@@ -112,13 +112,7 @@ class _Point(NamedTuple):
 
 
 class _Descent:
-    """Descent of the bound over messages and edge weights.
-
-    Attributes
-    ----------
-    form : the model.
-    sweeps : number of sweeps so far.
-    """
+    """Descent of the bound over messages and edge weights."""
 
     def __init__(self, form: Pairwise, tolerance: float) -> None:
         self.form, self._tolerance = form, tolerance
