@@ -107,6 +107,7 @@ def test_splits_have_their_sizes():
     assert 30 < sum(sizes[1]) < 50
     assert sizes[1][1] == -(-sum(sizes[1]) // 5)  # there are too few: a fifth, as of the others
     assert made.made["distinct"][1] >= sum(sizes[1])
+    assert np.allclose(made.incidence, made.attributes[~made.test].mean(axis=0))
 
 
 def test_a_third_of_the_programs_takes_one_input_two_and_three():

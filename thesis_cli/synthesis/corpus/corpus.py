@@ -96,6 +96,13 @@ class Corpus:
         return hashlib.sha256(self.codes.tobytes() + self.types.tobytes()).hexdigest()
 
     @property
+    def incidence(self) -> npt.NDArray[np.float64]:
+        """Share of the programs to train on (or of all, if there are none) that uses each
+        attribute, shape (34,)."""
+        rows = ~self.test if not self.test.all() else self.test
+        return np.asarray(self.attributes[rows].mean(axis=0))
+
+    @property
     def inputs(self) -> Lanes:
         """Values of the inputs, shape (P, M, 3, L)."""
         return np.asarray(self.numbers[:, :, :MOST_INPUTS])
