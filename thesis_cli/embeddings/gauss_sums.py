@@ -34,10 +34,7 @@ REACH = 17
 """Number of boxes on either side that a sum takes account of."""
 
 GAP = (REACH + 1) * BOX
-"""Distance beyond which a point is neglected, in bandwidths."""
-
-ERROR = 1.4e-15
-"""Bound of what is neglected, in units of the sum of |w|."""
+"""Distance beyond which a point is neglected, in bandwidths: together at most 1.4e-15 times the sum of |w|."""
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,8 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError, ModelTooLarge
 from thesis_cli.base.progress import Tick
-from thesis_cli.models.factor_graph import FactorGraph, LogPotentials, Model
+from thesis_cli.inference.flat_tables import starts
+from thesis_cli.models.factor_graph import FactorGraph, Model
 
 if TYPE_CHECKING:
     from thesis_cli.inference.enumeration_kernels import FlatFactors
@@ -42,7 +44,9 @@ class Enumeration:
                 "raise it, or use a method that does not enumerate: exact if the width is small, or a bound",
             )
         self.size = model.size
-        self._fill = _filler(model)
+        self._fill = (
+            _graph_filler(model) if isinstance(model, FactorGraph) else partial(_fill_from_vector, model.values)
+        )
 
     def blocks(self, block: int | None = None) -> Iterator[Floats]:
         """phi of the configurations, in consecutive blocks; each array is overwritten by the next.
@@ -63,24 +67,14 @@ class Enumeration:
             yield part
 
 
-def _filler(model: Model) -> Callable[[int, Floats], None]:
-    if isinstance(model, LogPotentials):
-        return _vector_filler(model.values)
-    return _graph_filler(model)
-
-
-def _vector_filler(values: Floats) -> Callable[[int, Floats], None]:
-    def fill(start: int, out: Floats) -> None:
-        out[:] = values[start : start + out.size]
-        wrong = np.isnan(out) | (out == np.inf)
-        if wrong.any():
-            at = int(wrong.argmax())
-            raise InputError(
-                f"log-potential {start + at} is {out[at]}",
-                "it must be finite, or -inf if the configuration is impossible",
-            )
-
-    return fill
+def _fill_from_vector(values: Floats, start: int, out: Floats) -> None:
+    out[:] = values[start : start + out.size]
+    wrong = np.isnan(out) | (out == np.inf)
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise InputError(
+            f"log-potential {start + at} is {out[at]}", "it must be finite, or -inf if the configuration is impossible"
+        )
 
 
 def _graph_filler(graph: FactorGraph) -> Callable[[int, Floats], None]:
@@ -102,16 +96,12 @@ def layout_of(graph: FactorGraph) -> FlatFactors:
         np.array(graph.cardinalities, np.int64),
         constant,
         np.searchsorted(last, np.arange(n + 1)).astype(np.int64),
-        _offsets([len(f.scope) for f in factors]),
+        starts([len(f.scope) for f in factors]),
         np.array([i for f in factors for i in f.scope], np.int64),
         np.array([s // 8 for f in factors for s in f.table.strides], np.int64),
-        _offsets([f.table.size for f in factors]),
+        starts([f.table.size for f in factors]),
         np.concatenate([f.table.reshape(-1) for f in factors] or [np.empty(0)]),
     )
-
-
-def _offsets(sizes: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 def log_partition_function(

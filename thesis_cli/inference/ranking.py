@@ -138,12 +138,7 @@ def _in_order(solver: MapSolver, count: int, end: float) -> Iterator[Ints]:
 
 
 def _by_exclusion(solver: Any, end: float) -> Iterator[Ints]:
-    """The best configuration, the best other, and so on.
-
-    Raises
-    ------
-    OutOfTime : the next is not certain in time.
-    """
+    """The best configuration, the best other, and so on, until the next is not certain in time (OutOfTime)."""
     graph = solver.graph
     found: list[Ints] = []
     quiet = np.zeros((1, sum(graph.cardinalities)))
@@ -176,12 +171,7 @@ class _Partition:
         self._penalty = 1 + sum(float(np.ptp(f.table[f.table > -np.inf])) for f in self._graph.factors)
 
     def configurations(self) -> Iterator[Ints]:
-        """Configurations from the best on.
-
-        Raises
-        ------
-        OutOfTime : the next is not certain in time.
-        """
+        """Configurations from the best on, until the next is not certain in time (OutOfTime)."""
         size = sum(self._graph.cardinalities)
         parts: list[tuple[float, int, Ints, int, Bools]] = []
         made = 0

@@ -99,13 +99,7 @@ def _words(text: str, count: int) -> list[str]:
 
 
 class _File:
-    """The text of a file without comments and quotes, taken from its start on.
-
-    Attributes
-    ----------
-    declared : position of the block of each variable, by name.
-    states : for each variable the indices of its states, by name.
-    """
+    """The text of a file without comments and quotes, its variables and their states, taken from its start on."""
 
     def __init__(self, text: str, source: str) -> None:
         self._text, self._source, self._at = text, source, 0

@@ -134,12 +134,7 @@ def _weight(words: list[str], n: int) -> tuple[int, float]:
 
 
 def _log(word: str) -> float:
-    """Logarithm of a decimal number of any size.
-
-    Raises
-    ------
-    ValueError, InvalidOperation : it is none, or negative.
-    """
+    """Logarithm of a decimal number of any size; ValueError or InvalidOperation if it is none, or negative."""
     value = Decimal(word)
     if not value.is_finite() or "_" in word:
         raise ValueError

@@ -34,9 +34,6 @@ from thesis_cli.inference.parity.search import searched_maxima
 from thesis_cli.models.factor_graph import FactorGraph, Model
 from thesis_cli.perturbation.estimate import Estimate, check_confidence, fixed_estimate
 
-RATE = 0.0042
-"""alpha of Theorem 1."""
-
 RESAMPLES = 200
 """Bootstrap samples of the standard error."""
 
@@ -182,11 +179,6 @@ def _failures(samples: int, below: Ints, above: Ints) -> Floats:
     high = bdtrc(samples - middle, samples, 0.5**below)
     low = bdtrc(middle - 1, samples, 1 / (1 + 2.0**above))
     return np.asarray(high + low)
-
-
-def theorem_samples(bits: int, confidence: float) -> int:
-    """T that Theorem 1 asks for a factor of 16, as printed: ceil(ln(n / delta) / alpha)."""
-    return math.ceil(math.log(bits / (1 - confidence)) / RATE)
 
 
 def sufficient_samples(bits: int, confidence: float) -> int:

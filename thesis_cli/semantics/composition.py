@@ -114,21 +114,9 @@ def _kernel(expression: Expression, settings: Settings, seed: int) -> Kernel | N
 
 def _over(evaluator: Evaluator, expression: Expression, table: JointTable) -> tuple[Batch, float]:
     """The denotation over the rows of a table, and the share of their weight that has a value."""
-    used = sorted(expression.free)
-    present = (
-        ~np.isnan([table.columns[name] for name in used]).any(axis=0) if used else np.ones(len(table.weights), bool)
-    )
-    if not present.any():
-        raise InputError("every row lacks a value of a column that is used", "use other columns")
-    weights = table.weights[present]
-    values = {name: table.columns[name][present] for name in used}
+    table, share = table.present(expression.free)
+    values, weights = table.columns, table.weights
     ranges = {name: (float(column.min()), float(column.max())) for name, column in values.items()}
-    total, size = weights.sum(), np.abs(table.weights).sum()
-    if not total > 0:
-        raise InputError(f"the weights of the rows with values sum to {total:g}", "the sum must be above 0")
-    share = float(np.abs(weights).sum() / size)
-    if not present.all():
-        weights = weights / total
     batch = evaluator.value(expression, Environments(len(weights), values, ranges))
     points, inner = batch.full(len(weights))
     size = np.abs(weights)[:, np.newaxis]

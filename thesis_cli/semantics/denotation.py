@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
+
+import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
@@ -97,6 +99,24 @@ class JointTable:
 
     columns: Mapping[str, Floats]
     weights: Floats
+
+    def present(self, used: Iterable[str]) -> tuple[JointTable, float]:
+        """The rows that have a value of each column in use, with weights of sum 1, and the share of their
+        absolute weight; all rows keep their weights. Raises InputError if no rows are left, or no weight.
+        """
+        used = sorted(used)
+        there = np.ones(len(self.weights), bool)
+        for name in used:
+            there &= ~np.isnan(self.columns[name])
+        if not there.any():
+            raise InputError("every row lacks a value of a column that is used", "use other columns")
+        weights = self.weights[there]
+        total = float(weights.sum())
+        if not total > 0:
+            raise InputError(f"the weights of the rows with values sum to {total:g}", "the sum must be above 0")
+        share = float(np.abs(weights).sum() / np.abs(self.weights).sum())
+        columns = {name: self.columns[name][there] for name in used}
+        return JointTable(columns, weights if there.all() else weights / total), share
 
 
 @dataclass(frozen=True)

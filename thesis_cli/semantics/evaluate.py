@@ -169,7 +169,7 @@ def evaluate(expression: Expression, settings: Settings, seed: int = 0, table: J
     """
     share = 1.0
     if table is not None:
-        table, share = _present(expression, table)
+        table, share = table.present(expression.free)
     count = min(MOST, max(FEWEST, 1 << (2 * settings.size**2 - 1).bit_length()))
     first, *others = (np.random.default_rng(each) for each in np.random.SeedSequence(seed).spawn(1 + REPLICATES))
     sampler = Sampler(expression, table)
@@ -191,23 +191,6 @@ def evaluate(expression: Expression, settings: Settings, seed: int = 0, table: J
 def _few(values: Expansion, size: int) -> Expansion:
     """At most so many points that stand for values."""
     return values if len(values) <= size else GaussCells.of(values, size // 2).expansion
-
-
-def _present(expression: Expression, table: JointTable) -> tuple[JointTable, float]:
-    """The rows that have a value of each column in use, and the share of their weight."""
-    used = sorted(expression.free)
-    there = np.ones(len(table.weights), bool)
-    for name in used:
-        there &= ~np.isnan(table.columns[name])
-    if not there.any():
-        raise InputError("every row lacks a value of a column that is used", "use other columns")
-    weights = table.weights[there]
-    total = float(weights.sum())
-    if not total > 0:
-        raise InputError(f"the weights of the rows with values sum to {total:g}", "the sum must be above 0")
-    share = float(np.abs(weights).sum() / np.abs(table.weights).sum())
-    columns = {name: table.columns[name][there] for name in used}
-    return JointTable(columns, weights if there.all() else weights / total), share
 
 
 def _bounds(

@@ -176,6 +176,10 @@ class Permutations(Space):
 class LatticePermutations(Permutations, LatticeSpace):
     """Permutations whose log-potentials are linear in the weights."""
 
+    def _lattice(self) -> Lattice:
+        self.check_exact(self.largest, "items")
+        return assignments(self.elements)
+
     def _decoded(self, sets: Ints) -> Ints:
         """The element that each level of a path adds: positions of items 0, 1, ..."""
         return added(sets)
@@ -207,10 +211,6 @@ class PositionPermutations(LatticePermutations):
             best[row] = linear_sum_assignment(matrix, maximize=True)[1]
         values = np.take_along_axis(weights, best + self.elements * np.arange(self.elements), axis=1).sum(axis=1)
         return Maxima(values, best, exact=True)
-
-    def _lattice(self) -> Lattice:
-        self.check_exact(LARGEST_PERMANENT, "items")
-        return assignments(self.elements)
 
     def _labelled(self, weights: Floats) -> Floats:
         return weights
@@ -245,10 +245,6 @@ class RankPermutations(LatticePermutations):
         weights = self.checked(weights)
         best = np.argsort(np.argsort(weights, axis=1, kind="stable"), axis=1, kind="stable")
         return Maxima((weights * self._places[best]).sum(axis=1), best, exact=True)
-
-    def _lattice(self) -> Lattice:
-        self.check_exact(LARGEST_PERMANENT, "items")
-        return assignments(self.elements)
 
     def _labelled(self, weights: Floats) -> Floats:
         return np.asarray((weights[:, :, None] * self._places).reshape(len(weights), -1))

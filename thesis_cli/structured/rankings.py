@@ -14,7 +14,27 @@ from thesis_cli.structured.permutations import LARGEST_ORDER, OrderPermutations,
 from thesis_cli.structured.space import Maxima
 
 
-class PlackettLuce(Permutations):
+class RankingDistribution(Permutations):
+    """Permutations whose log-potentials are not linear in the weights."""
+
+    linear, by_swaps = False, True
+    largest = LARGEST_ORDER
+
+    def features(self, structures: Ints) -> Floats:
+        raise TypeError("log-potentials are not linear")
+
+    def scores(self, structures: Ints, weights: Floats) -> Floats:
+        return self.seen(np.broadcast_to(weights, (len(structures), self.dimension)), structures)[0]
+
+    @property
+    def _row_of(self) -> Ints:
+        return np.arange(2**self.elements)
+
+    def _gathered(self, masses: Floats) -> Floats:
+        raise TypeError("log-potentials are not linear")
+
+
+class PlackettLuce(RankingDistribution):
     """A score v_i for each item: the item at each position is drawn from those that are left, with
     probabilities in proportion to exp(v_i). The log-potential is ln p(y), so that Z is 1.
 
@@ -23,19 +43,10 @@ class PlackettLuce(Permutations):
     elements : number of items d.
     """
 
-    linear, by_swaps = False, True
-    largest = LARGEST_ORDER
-
     def __init__(self, elements: int) -> None:
         super().__init__(elements)
         self.dimension = elements
         self.radius = 2**0.5 * max(1, elements - 1)  # of the gradient of ln p
-
-    def features(self, structures: Ints) -> Floats:
-        raise TypeError("log-potentials of Plackett-Luce are not linear")
-
-    def scores(self, structures: Ints, weights: Floats) -> Floats:
-        return self.seen(np.broadcast_to(weights, (len(structures), self.dimension)), structures)[0]
 
     def log_partition(self, weights: Floats) -> Floats:
         return np.zeros(len(self.checked(weights)))
@@ -78,17 +89,10 @@ class PlackettLuce(Permutations):
                 slopes[part] = self._slopes(scores, masses)
         return values, slopes
 
-    @property
-    def _row_of(self) -> Ints:
-        return np.arange(2**self.elements)
-
     def _scored(self, weights: Floats) -> Floats:
         """v_i - ln of the sum of exp(v_j) over the items j that are not in the set."""
         rest = _log_sums(weights)[:, ::-1, None]
         return np.asarray(weights[:, None] - np.where(np.isfinite(rest), rest, 0.0))
-
-    def _gathered(self, masses: Floats) -> Floats:
-        raise TypeError("log-potentials of Plackett-Luce are not linear")
 
     def _slopes(self, scores: Floats, masses: Floats) -> Floats:
         """Gradient of scores times masses: an item is drawn, less its chance to be drawn."""
@@ -97,7 +101,7 @@ class PlackettLuce(Permutations):
         return np.asarray((masses - masses.sum(axis=2, keepdims=True) * chances).sum(axis=1))
 
 
-class Mallows(Permutations):
+class Mallows(RankingDistribution):
     """A score v_i for each item, which order the centre of the distribution, and a dispersion theta:
     the log-potential is -theta times the number of pairs of items that are not in the centre's order,
     which is Kendall's distance.
@@ -111,20 +115,11 @@ class Mallows(Permutations):
     elements : number of items d.
     """
 
-    linear, by_swaps = False, True
-    largest = LARGEST_ORDER
-
     def __init__(self, elements: int) -> None:
         super().__init__(elements)
         self.dimension, self.frozen = elements + 1, elements
         self.radius = float(elements * (elements - 1) // 2)
         self._orders = OrderPermutations(elements)
-
-    def features(self, structures: Ints) -> Floats:
-        raise TypeError("log-potentials of Mallows are not linear")
-
-    def scores(self, structures: Ints, weights: Floats) -> Floats:
-        return self.seen(np.broadcast_to(weights, (len(structures), self.dimension)), structures)[0]
 
     def log_partition(self, weights: Floats) -> Floats:
         return self.sums(weights)[0]
@@ -181,15 +176,8 @@ class Mallows(Permutations):
         """Gradients that are 0 but for the dispersion."""
         return np.column_stack([np.zeros((len(dispersion), self.elements)), dispersion])
 
-    @property
-    def _row_of(self) -> Ints:
-        return np.arange(2**self.elements)
-
     def _scored(self, weights: Floats) -> Floats:
         return self._orders._scored(self._signs(weights) * weights[:, -1:])
-
-    def _gathered(self, masses: Floats) -> Floats:
-        raise TypeError("log-potentials of Mallows are not linear")
 
 
 def _log_sums(weights: Floats) -> Floats:

@@ -11,7 +11,7 @@ from tests.privacy.release.test_record import record_of
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.query import regression
 from thesis_cli.privacy.query.query import MOST_BINS, ask
-from thesis_cli.privacy.query.weighted_sample import WeightedSample, push_forward
+from thesis_cli.privacy.query.weighted_sample import WeightedSample
 from thesis_cli.privacy.release.files import record_path, rows_text
 from thesis_cli.privacy.release.record import PrivacyGuarantee, Release
 from thesis_cli.privacy.tables.schema import Boolean, Category, Integer, Real, Schema
@@ -347,16 +347,6 @@ def test_bad_definitions(text, message):
     with pytest.raises(InputError, match=r"^[^\n]*$") as error:
         WeightedSample.of_release(release()).define(text)
     assert message in str(error.value)
-
-
-def test_push_forward():
-    made = release(weights="simplex")
-    values, weights = push_forward(made, "age * `hours per week`")
-    t = table(made)
-    np.testing.assert_allclose(values, (t.age * t["hours per week"]).astype(float))
-    assert weights is made.weights
-    again, _ = push_forward(made, lambda columns: columns["age"] * columns["hours per week"])
-    np.testing.assert_array_equal(values, again)
 
 
 # Bad queries

@@ -36,7 +36,6 @@ class Knowing:
     """The policy that knows a program, and prefers its lines."""
 
     def __init__(self, program: Program) -> None:
-        self.identity = program.one_line
         self._lines = {(line.operation, line.arguments[0], line.arguments[-1]) for line in program.lines}
 
     def scores(self, pool: Pool, moves: Moves) -> npt.NDArray[np.float32]:

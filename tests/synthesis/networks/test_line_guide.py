@@ -8,9 +8,10 @@ import thesis_cli as tc
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.auto import Auto
-from thesis_cli.synthesis.guided.anytime_beam import policy_of
+from thesis_cli.synthesis.guided.anytime_beam import PriorPolicy, policy_of
 from thesis_cli.synthesis.language.task import check, load_tasks
 from thesis_cli.synthesis.networks.network_guide import NetworkGuide, line_guide
+from thesis_cli.synthesis.networks.next_line import NextLine
 from thesis_cli.synthesis.search.solver import Limits, LineOrder
 
 TASK = "data/tasks/mirror.json"
@@ -28,8 +29,8 @@ def test_the_guided_search_asks_its_network_unless_it_is_told_not_to() -> None:
 def test_orders_name_the_network() -> None:
     order = line_guide("next-line", prior.load()).orders(load_tasks(TASK))[0]
     assert isinstance(order, LineOrder)
-    assert policy_of(order).identity.startswith("next-line ")
-    assert policy_of(prior.load()).identity.startswith("prior ")
+    assert isinstance(policy_of(order), NextLine)
+    assert isinstance(policy_of(prior.load()), PriorPolicy)
     assert isinstance(line_guide("lines-1", prior.load()), NetworkGuide)
     with pytest.raises(InputError, match="there are no weights 'nothing'"):
         line_guide("nothing", prior.load())

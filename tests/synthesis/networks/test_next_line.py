@@ -32,7 +32,7 @@ def arrays_of(sizes: LayerSizes = SIZES) -> dict[str, np.ndarray]:
 
 @pytest.fixture
 def network() -> NextLine:
-    return NextLine("random", SIZES, arrays_of())
+    return NextLine(SIZES, arrays_of())
 
 
 def example(n: int) -> Example:
@@ -76,7 +76,7 @@ def test_neither_the_order_of_examples_nor_padding_nor_the_batch_matters(
     together = by_move(network, after([more, TASK, more], LINES))
     monkeypatch.setattr(next_line, "BLOCK", 1)
     monkeypatch.setattr(next_line, "ROOM", 1)
-    fresh = NextLine("random", SIZES, arrays_of())
+    fresh = NextLine(SIZES, arrays_of())
     for n in range(1, 10):  # more values than there is room for
         by_move(fresh, after([Task("other", (example(n),))], LINES))
     little = by_move(fresh, after([TASK], LINES))[0]
@@ -111,10 +111,7 @@ def test_weights_are_read_and_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
     save(path, arrays_of(), "next-line", config_of(DEFAULT, {}, **sizes), {})
     network = NextLine.load(path)
-    assert network.identity.startswith("next-line ")
-    halves = NextLine(
-        "halves", SIZES, {name: x.astype(np.float16).astype(np.float32) for name, x in arrays_of().items()}
-    )
+    halves = NextLine(SIZES, {name: x.astype(np.float16).astype(np.float32) for name, x in arrays_of().items()})
     pool = after([TASK], LINES)
     assert by_move(network, pool) == by_move(halves, pool)
     save(path, arrays_of(), "next-line", config_of(DEFAULT, {}, **{**sizes, "rank": 4}), {})

@@ -95,11 +95,8 @@ def test_programs_of_several_tasks_at_once() -> None:
     rows = [moves(pool.take([row]), ORDER).lines for row in range(len(pool))]
     assert np.array_equal(found.lines, np.concatenate(rows))
     assert np.array_equal(found.parents, np.repeat(np.arange(len(pool)), list(map(len, rows))))
-    assert found.arguments.shape == (len(pool), 38, 6, 6)
-    assert list(zip(*found.arguments.nonzero(), strict=True)) == sorted(
-        (b, *line) for b, line in zip(found.parents, map(tuple, found.lines), strict=True)
-    )
-    assert np.array_equal(found.operations, found.arguments.any(axis=(2, 3)))
+    each = [(b, *line) for b, line in zip(found.parents, map(tuple, found.lines), strict=True)]
+    assert len(set(each)) == len(each)
 
 
 def test_a_program_without_a_value_or_room_has_no_next_line() -> None:

@@ -57,7 +57,7 @@ def test_right_lines_are_those_that_are_left_and_can_be_next(programs: Corpus) -
 
 def test_the_network_is_the_same_without_pytorch(programs: Corpus) -> None:
     learner = NextLineLearner(TrainingData(programs, *[np.arange(50)] * 2), 0, SIZES)
-    network = NextLine("any", SIZES, learner.arrays())
+    network = NextLine(SIZES, learner.arrays())
     batch = batch_of(programs, np.random.default_rng(0), states=1, slack=False)
     with torch.no_grad():
         logarithms = torch.log_softmax(learner.module(batch), 1).numpy()

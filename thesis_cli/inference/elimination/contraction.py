@@ -348,12 +348,7 @@ class Contraction:
 
 
 class _Slice:
-    """The tables of one slice.
-
-    Attributes
-    ----------
-    held : states of the variables that are held.
-    """
+    """The tables of one slice, in which the variables of `held` are held at a state."""
 
     def __init__(
         self, tree: PairTree, layout: Layout, factors: list[Factor], held: dict[int, int], jobs: int, room: Floats
@@ -423,7 +418,7 @@ class _Slice:
             tables.append(self._place(layout.at[first + j], size))
             choices.append(np.empty(size if step.choices else 0, step.choices or np.uint8))
             pair = tree.axes.pair(step)
-            max_sums(pair, tables[a], tables[b], 0, math.prod(pair.dims.tolist()), tables[-1], choices[j])
+            max_sums(pair, tables[a], tables[b], math.prod(pair.dims.tolist()), tables[-1], choices[j])
         value = float(tables[-1][0]) if tables else 0.0
         states = np.zeros(len(noise), np.int64)
         for i, state in self.held.items():

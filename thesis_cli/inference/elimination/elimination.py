@@ -101,12 +101,7 @@ class Elimination:
         return float(np.logaddexp.reduce(parts) if parts.size > 1 else parts[0])
 
     def _weights_of_slices(self) -> tuple[float, Floats]:
-        """ln Z, and the probability of each slice.
-
-        Raises
-        ------
-        NoConfiguration : no configuration is possible.
-        """
+        """ln Z, and the probability of each slice. Raises NoConfiguration if none is possible."""
         parts = self._log_z_of_slices()
         log_z = float(np.logaddexp.reduce(parts) if parts.size > 1 else parts[0])
         if log_z == -np.inf:

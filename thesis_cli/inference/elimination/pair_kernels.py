@@ -15,8 +15,6 @@ import numpy.typing as npt
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.compiled import ONE, ZERO, helper, kernel
 
-Choices = npt.NDArray[np.unsignedinteger]
-
 ONE_NUMBER: Any = np.int64(0)
 RUN: Any = np.int64(1)
 GATHERED: Any = np.int64(2)
@@ -173,12 +171,11 @@ def max_sums(
     pair: ProductIndex,
     left: Floats,
     right: Floats,
-    start: int,
-    stop: int,
+    rows: int,
     out: Floats,
     choices: npt.NDArray[np.unsignedinteger],
 ) -> None:
-    """Write rows start to stop of max(left + right), and the state at which each is attained.
+    """Write max(left + right), and the state at which each is attained.
 
     Parameters
     ----------
@@ -187,11 +184,11 @@ def max_sums(
     """
     block, states = pair.offsets.shape[1], pair.inner.shape[1]
     turns, bases, last = np.empty(pair.dims.size, np.int64), np.empty(2, np.int64), np.full(2, -1)
-    bases_of(pair, start, turns, bases)
+    bases_of(pair, ZERO, turns, bases)
     one, two = pair.kinds[0], pair.kinds[1]
     gathered_left = np.empty(states * block if one == GATHERED else 0)
     gathered_right = np.empty(states * block if two == GATHERED else 0)
-    for row in range(start, stop):
+    for row in range(rows):
         if one == GATHERED and bases[0] != last[0]:
             last[0] = bases[0]
             gather(pair, ZERO, left, bases[0], gathered_left)

@@ -90,7 +90,7 @@ def planned(cardinalities: Sequence[int], scopes: Sequence[Clique], memory: int)
             break
         most = best.cost.seconds if best.cost.memory <= memory else HOPELESS
         found = fitted(_by_library(own, turn), memory, most=most)
-        best = min(best, found, key=lambda each: _rank(each, memory))
+        best = min(best, found, key=lambda each: (each.cost.memory > memory, each.cost.seconds))
     return best
 
 
@@ -99,10 +99,6 @@ def fitted(tree: PairTree, memory: int, task: Task = "sum", most: float = HOPELE
     tree = tree.in_order()
     found = sliced(tree, memory, task, most)
     return found if found.cost.memory <= memory else sliced(tree, sys.maxsize, task)
-
-
-def _rank(found: Sliced, memory: int) -> tuple[bool, float]:
-    return found.cost.memory > memory, found.cost.seconds
 
 
 def sliced(tree: PairTree, memory: int, task: Task = "sum", most: float = HOPELESS) -> Sliced:

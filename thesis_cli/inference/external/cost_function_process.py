@@ -93,7 +93,8 @@ class Costs:
         highest = [np.where(c < np.inf, c, 0).max(axis=a) for c, a in zip(nats, axes, strict=True)]
         largest = max((float(h.max()) for h in highest if h.size), default=0.0)
         whole = math.fsum(x for h in highest for x in h.tolist())
-        self.unit = _power_of_two(max(largest / 2**TABLE_BITS, whole / 2**TOTAL_BITS))
+        least = max(largest / 2**TABLE_BITS, whole / 2**TOTAL_BITS)
+        self.unit = math.ldexp(1.0, math.frexp(least)[1]) if least > 0 else 1.0  # a power of 2
         self.slack = slack + 2**-50 * whole
         self.tables = [np.floor(cost / self.unit) for cost in nats]
         self.scopes = [g.scopes for g in groups]
@@ -110,10 +111,6 @@ class Costs:
     def bound(self, cost: int) -> float:
         """Upper bound on the log-potential of configurations of this cost or more."""
         return self.total - cost * self.unit + self.slack
-
-
-def _power_of_two(least: float) -> float:
-    return math.ldexp(1.0, math.frexp(least)[1]) if least > 0 else 1.0
 
 
 class Model:

@@ -194,13 +194,7 @@ class CostFunctionSearch:
 
 
 def _reply(child: Child, problem: MapProblem, seconds: float) -> Found:
-    """Answer of a process after so many seconds and the time it takes to heed their end.
-
-    Raises
-    ------
-    OutOfTime : it does not heed it.
-    WorkFailed : the library crashed.
-    """
+    """Answer of a process; OutOfTime if it does not heed the end of its seconds, WorkFailed if it crashed."""
     child.send(problem)
     try:
         found: Found = child.next(seconds)

@@ -137,13 +137,7 @@ def _coded(classes: Ints, copy: bool) -> Ints:
 
 
 class _Clauses:
-    """Clauses of one table under construction.
-
-    Parameters
-    ----------
-    count : number of digits.
-    logs : logarithms of the weights of the values, in the order of their numbers.
-    """
+    """Clauses of one table under construction, and the logarithms of the weights of its values by number."""
 
     def __init__(self, count: int, logs: Floats) -> None:
         self.literals: list[int] = []
@@ -392,7 +386,8 @@ class _Translation:
             self._only_states(self._starts[i], k)
         for scope, table in _combined(self._graph).items():
             if table.max() == -np.inf:
-                self._forbid_all()
+                self._add(np.array([self._next, 0, -self._next, 0], np.int32), 2)
+                self._next += 1
             elif not scope:
                 self._shift.append(float(table))
             elif table.shape == (2,) and _narrow(table):
@@ -425,10 +420,6 @@ class _Translation:
         for at in (at for at, digit in enumerate(last) if digit == "0"):
             ones = [-start - i for i in range(at) if last[i] == "1"]
             self._add(np.array([*ones, -start - at, 0], np.int32), 1)
-
-    def _forbid_all(self) -> None:
-        self._add(np.array([self._next, 0, -self._next, 0], np.int32), 2)
-        self._next += 1
 
     def _unary(self, i: int, table: Floats) -> None:
         """The table of a variable of two states is the weights of its literals."""

@@ -34,13 +34,7 @@ _THREE: Any = np.int64(3)
 
 
 class _Code:
-    """Writes instructions on vectors.
-
-    Parameters
-    ----------
-    context, builder, signature, arguments : the arguments that numba hands to an intrinsic.
-    largest : maxima and sums instead of sums and products.
-    """
+    """Writes instructions on vectors, from what numba hands to an intrinsic: sums of products, or maxima of sums."""
 
     def __init__(self, context: Any, builder: Any, signature: Any, arguments: Any, *, largest: bool) -> None:
         self._context, self._builder, self._largest = context, builder, largest

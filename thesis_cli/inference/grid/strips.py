@@ -234,17 +234,7 @@ class GridStrips:
 
 
 class _Strips:
-    """The multipliers of a cut, on their way to the lowest bound.
-
-    Parameters
-    ----------
-    grid : field of each site, then 0.
-
-    Attributes
-    ----------
-    lowest : the lowest bound so far.
-    seconds : predicted, of an iteration.
-    """
+    """The multipliers of a cut, on their way to the lowest bound; `seconds` is predicted, of an iteration."""
 
     def __init__(self, cut: _StripCut, grid: Floats) -> None:
         self._cut = cut

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.inference.elimination.order import index_type
-from thesis_cli.inference.mini_bucket.passes import check_time, log_sum
-from thesis_cli.inference.mini_bucket.plan import MiniBucketPlan, Scope
+from thesis_cli.inference.mini_bucket.passes import log_sum
+from thesis_cli.inference.mini_bucket.plan import MiniBucketPlan
 
 
-def spread_over(scope: Scope, sizes: Mapping[int, int], own: Collection[int], table: Floats) -> Floats:
-    """A table over some variables of a scope, in its order, with an axis for each variable of the scope."""
-    return table.reshape([sizes[i] if i in own else 1 for i in scope])
-
-
-def eliminated(
-    plan: MiniBucketPlan, over: Collection[int], variables: int, deadline: float | None = None
-) -> tuple[float, Ints]:
+def eliminated(plan: MiniBucketPlan, over: Collection[int], variables: int) -> tuple[float, Ints]:
     """The maximum over some variables of the sum over the others, and maximising states.
 
     Parameters
@@ -27,23 +20,16 @@ def eliminated(
     plan : elimination in which no bucket is divided and variables to maximise over come last.
     over : variables to maximise over.
     variables : number of variables of the model; those to sum over keep state 0.
-    deadline : `time.monotonic()` at which to end.
-
-    Raises
-    ------
-    OutOfTime : the deadline passed.
     """
     messages: list[Floats] = [np.empty(0)] * len(plan.nodes)
     choices: dict[int, Ints] = {}
     total = plan.constant
     for j, node in enumerate(plan.nodes):
-        check_time(deadline)
-        sizes = dict(zip(node.scope, node.shape, strict=True))
-        parts = [(set(node.base_scope), node.base)]
-        parts += [(set(plan.nodes[c].scope[1:]), messages[c]) for c in node.children]
+        parts = [(node.base_scope, node.base)]
+        parts += [(plan.nodes[c].scope[1:], messages[c]) for c in node.children]
         table = np.zeros(node.shape)
         for own, values in parts:
-            table += spread_over(node.scope, sizes, own, values)
+            table += values.reshape([k if i in own else 1 for i, k in zip(node.scope, node.shape, strict=True)])
         for c in node.children:
             messages[c] = np.empty(0)
         rows = table.reshape(node.shape[0], -1)

@@ -148,14 +148,7 @@ def _result(
 
 
 class _Solver:
-    """The marginal MAP of one part, in steps.
-
-    Attributes
-    ----------
-    lower, upper : bounds on the answer.
-    states : a configuration whose sum is `lower` or more.
-    method : algorithm that found it.
-    """
+    """The marginal MAP of one part, in steps: bounds on it, and states whose sum is `lower` or more."""
 
     def __init__(self, part: Part, memory: int, max_configurations: int) -> None:
         self.lower, self.upper = -math.inf, math.inf

@@ -10,6 +10,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.parallel import Threads
+from thesis_cli.inference.flat_tables import starts
 from thesis_cli.inference.message_passing.message_arrays import Decoded, Messages, UpdateSchedule
 from thesis_cli.inference.pairwise import Pairwise, lifted, pairwise
 from thesis_cli.inference.solver import Guarantee
@@ -28,16 +29,12 @@ def messages_of(form: Pairwise) -> Messages:
         form.offsets,
         source,
         np.ascontiguousarray(target),
-        _starts(cardinalities[target]),
+        starts(cardinalities[target]),
         np.concatenate([np.empty(0), *laid]),
-        _starts(cardinalities[source] * cardinalities[target])[:-1],
-        _starts(np.bincount(target, minlength=cardinalities.size)),
+        starts(cardinalities[source] * cardinalities[target])[:-1],
+        starts(np.bincount(target, minlength=cardinalities.size)),
         np.argsort(target, kind="stable"),
     )
-
-
-def _starts(sizes: Ints) -> Ints:
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 def soft_binary(form: Pairwise) -> bool:
@@ -56,7 +53,7 @@ def up_and_down(edges: Ints) -> Ints:
 
 def perturbed_values(graph: FactorGraph, noise: Floats, states: Ints) -> Floats:
     """phi(x) + sum_i noise_i(x_i) of one configuration for each row of noise, shape (batch,)."""
-    offsets = _starts(np.array(graph.cardinalities, np.int64))[:-1]
+    offsets = starts(np.array(graph.cardinalities, np.int64))[:-1]
     values: Floats = graph.log_potential(states) + np.take_along_axis(noise, states + offsets, axis=1).sum(axis=1)
     return values
 

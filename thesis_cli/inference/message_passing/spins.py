@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.inference.flat_tables import starts
 from thesis_cli.inference.message_passing.message_arrays import Forests, Spins
 from thesis_cli.inference.pairwise import Pairwise
 
@@ -77,15 +78,15 @@ def spins_of(form: Pairwise) -> tuple[Spins, Fields]:
     couplings = (tables[:, 0, 0] + tables[:, 1, 1] - tables[:, 0, 1] - tables[:, 1, 0]) / 4
     layout = Spins(
         variables,
-        _starts(ups),
+        starts(ups),
         later,
         earlier,
         couplings,
-        _starts(downs),
+        starts(downs),
         np.argsort(later, kind="stable"),
         1 / chains,
         (chains - downs) / chains,
-        _starts(ups + downs),
+        starts(ups + downs),
         np.concatenate([later, earlier])[near],
         np.tile(couplings, 2)[near],
         np.bincount(ends, np.tile(np.abs(couplings), 2), n).astype(np.float64),
@@ -106,11 +107,7 @@ def forests_of(spins: Spins) -> Forests:
         size = grow(spins, rng.permutation(n), members, parents, links)
         found.append((members[:size].copy(), parents[:size].copy(), links[:size].copy()))
     sizes = np.array([len(part[0]) for part in found])
-    return Forests(_starts(sizes), *(np.concatenate(parts) for parts in zip(*found, strict=True)))
-
-
-def _starts(sizes: Ints) -> Ints:
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return Forests(starts(sizes), *(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
 def _levels(n: int, edges: Ints) -> Ints:

@@ -93,15 +93,11 @@ def trw_log_partition_function(
         point = descent.run(turned, STEP_SWEEPS)
         best = min(best, point, key=lambda p: p.bound)
     best = descent.run(best, max_sweeps)
-    value = min(best.bound, _trivial_bound(graph))
+    largest = math.log(graph.size) + sum(float(factor.table.max()) for factor in graph.factors)
+    value = min(best.bound, largest)
     converged = descent.negligible(best.gap, best)
     marginals = descent.marginals(best)[: sum(graph.cardinalities)]
     return TrwResult(value, best.bound, best.gap, converged, descent.sweeps, best.weights, marginals)
-
-
-def _trivial_bound(graph: FactorGraph) -> float:
-    """ln of the number of configurations plus the sum of the factors' maxima."""
-    return math.log(graph.size) + sum(float(factor.table.max()) for factor in graph.factors)
 
 
 class _Point(NamedTuple):
@@ -116,13 +112,7 @@ class _Point(NamedTuple):
 
 
 class _Descent:
-    """Descent of the bound over messages and edge weights.
-
-    Attributes
-    ----------
-    form : the model.
-    sweeps : number of sweeps so far.
-    """
+    """Descent of the bound over messages and edge weights."""
 
     def __init__(self, form: Pairwise, tolerance: float) -> None:
         self.form, self._tolerance = form, tolerance

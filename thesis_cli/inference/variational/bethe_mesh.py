@@ -77,12 +77,6 @@ class Attractive:
     def degree(self) -> Ints:
         return np.bincount(self.edges.ravel(), minlength=len(self.field))
 
-    def summed(self, of_edges: Floats) -> Floats:
-        """Sum of a number of each edge over the edges of each variable, shape (n,)."""
-        n = len(self.field)
-        i, j = self.edges.T
-        return np.asarray(np.bincount(i, of_edges, n) + np.bincount(j, of_edges, n))
-
     def stationary(self) -> tuple[Floats, Floats]:
         """Log odds of q between which every stationary point of F lies, shape (n,) each.
 

@@ -264,12 +264,7 @@ def _start(objective: Objective) -> Floats:
 
 
 class _Mixture:
-    """A mixture of an interior point, whose weight is the first, and of vertices.
-
-    Attributes
-    ----------
-    mu : its marginals.
-    """
+    """A mixture, of marginals `mu`, of an interior point, whose weight is the first, and of vertices."""
 
     def __init__(self, objective: Objective, interior: Floats) -> None:
         self._objective, self._interior = objective, interior

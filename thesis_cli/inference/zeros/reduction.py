@@ -141,14 +141,11 @@ class Reduction:
     graph : the smaller model; one variable of one state if nothing is left.
     potential : nats that a configuration of the first model has more than that of `graph`.
     free_entropy : ln of the number of configurations of the variables that no factor names.
-    functions : pairs (variable, factor) of `graph`: given the others, the factor leaves the
-        variable one state at most.
     """
 
     graph: FactorGraph
     potential: float
     free_entropy: float
-    functions: tuple[tuple[int, int], ...]
     _recodings: tuple[_Recoding, ...]
 
     @property
@@ -249,18 +246,8 @@ class _Reducer:
             if not again:
                 break
         self._take_constants()
-        t = self.t
-        found = np.empty(t.scopes.size, np.int64)
-        kernels.relations(t, found, np.empty(t.first.size - 1))
-        owner = np.repeat(np.arange(t.first.size - 1), np.diff(t.first))
-        determined = found & kernels.DETERMINED > 0
-        return Reduction(
-            FactorGraph(t.sizes.tolist() or [1], factors_of(t)),
-            self.potential,
-            self.free_entropy,
-            tuple(zip(t.scopes[determined].tolist(), owner[determined].tolist(), strict=True)),
-            tuple(self.recodings),
-        )
+        graph = FactorGraph(self.t.sizes.tolist() or [1], factors_of(self.t))
+        return Reduction(graph, self.potential, self.free_entropy, tuple(self.recodings))
 
     def _take_constants(self) -> None:
         empty = np.diff(self.t.first) == 0

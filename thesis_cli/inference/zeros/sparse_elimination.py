@@ -1,24 +1,24 @@
 """Exact ln Z of factor graphs with many zeros: variable elimination on the supports of tables.
 
-The joins of an elimination in reverse give marginals, or a maximiser.
+The joins of an elimination in reverse give marginals.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.inference.elimination.order import best_order
 from thesis_cli.inference.zeros.leaves import ROUNDING, summed
 from thesis_cli.inference.zeros.reduction import reduced
-from thesis_cli.inference.zeros.sparse_kernels import LOG_SUM, MAXIMUM, SUM
+from thesis_cli.inference.zeros.sparse_kernels import LOG_SUM, SUM
 from thesis_cli.inference.zeros.sparse_tables import SMALLEST, Joiner, SparseTable, sparse_table
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 
@@ -30,7 +30,7 @@ class SparseStep:
     Attributes
     ----------
     taken : one or two tables, with logarithms as weights.
-    made : their product, summed or maximised over some variables.
+    made : their product, summed over some variables.
     """
 
     taken: Sequence[SparseTable]
@@ -71,29 +71,10 @@ def marginals(steps: Sequence[SparseStep], joiner: Joiner, states: Sequence[int]
     return found
 
 
-def best_states(steps: Sequence[SparseStep], joiner: Joiner, count: int) -> Ints:
-    """A configuration of the largest weight, shape (count,), from all joins of an elimination."""
-    known: dict[int, int] = {}
-    for step in reversed(steps):
-        joint = _product([_consistent(table, known) for table in step.taken], joiner)
-        best = int(joint.weights.argmax())
-        for v in joint.fields.keys() - known.keys():
-            known[v] = int(joint.states_of(v)[best])
-    return np.array([known.get(v, 0) for v in range(count)])
-
-
 def _product(tables: Sequence[SparseTable], joiner: Joiner) -> SparseTable:
     if len(tables) == 1:
         return tables[0]
     return joiner.join(tables[0], tables[1], tables[0].fields.keys() | tables[1].fields.keys())
-
-
-def _consistent(table: SparseTable, known: Mapping[int, int]) -> SparseTable:
-    """The rows of a table that agree with what is known."""
-    rows = np.ones(table.size, bool)
-    for v in table.fields.keys() & known.keys():
-        rows &= table.states_of(v) == known[v]
-    return SparseTable(table.fields, table.keys[rows], table.weights[rows])
 
 
 FIRST_TRIALS = (2**18, 2**22, 2**26)
@@ -172,24 +153,6 @@ class SparseElimination:
             raise NoConfiguration()
         found = marginals(run.steps, run.joiner, small.graph.cardinalities)
         return small.constant + run.constant, small.original_marginals(found)
-
-    def best_states(self, deadline: float | None = None) -> tuple[float, Ints]:
-        """The largest log-potential, and a configuration that has it, shape (n,).
-
-        Parameters
-        ----------
-        deadline : `time.monotonic()` at which to stop.
-
-        Raises
-        ------
-        ModelTooLarge, OutOfTime, NoConfiguration : as `marginals`.
-        """
-        small = reduced(self.graph)
-        run = self._run(small.graph, MAXIMUM, deadline, keeps=True)
-        if run.constant == -math.inf:
-            raise NoConfiguration()
-        states = small.original_states(best_states(run.steps, run.joiner, len(small.graph.cardinalities))[None])
-        return float(self.graph.log_potential(states)[0]), states[0]
 
     def _run(self, graph: FactorGraph, how: int, deadline: float | None, *, keeps: bool = False) -> _Run:
         """The elimination of the first rule that ends within the memory; one that keeps its tables
@@ -325,13 +288,10 @@ class _Run:
         """Whether all weights are the largest one, to rounding, and none is 0, so that the table is
         not needed; for marginals it is.
         """
-        if (self._keeps and self.joiner.how != MAXIMUM) or table.size != self._configurations(table):
+        if self._keeps or table.size != math.prod(self.states[v] for v in table.fields):
             return False
         least = float(table.weights.min())
         return (least if self.joiner.how == SUM else math.exp(least)) > 1 - ROUNDING
-
-    def _configurations(self, table: SparseTable) -> int:
-        return math.prod(self.states[v] for v in table.fields)
 
     def _remove(self, number: int) -> None:
         table = self.tables.pop(number)

@@ -17,9 +17,8 @@ from thesis_cli.base.compiled import helper, kernel
 
 Slots = npt.NDArray[np.int32]
 
-SUM, LOG_SUM, MAXIMUM = 0, 1, 2
-"""How weights are put together: products and sums of weights, of their logarithms, or sums and
-maxima of logarithms."""
+SUM, LOG_SUM = 0, 1
+"""Whether weights or their logarithms are multiplied and summed."""
 
 MIX: Any = np.uint64(0x9E3779B97F4A7C15)
 HALF: Any = np.uint64(32)
@@ -135,11 +134,9 @@ def enter(out: Output, kept: Words, size: int, new: int, how: int) -> int:
             size += 1
         elif how == SUM:
             out.weights[t] += weight
-        elif how == LOG_SUM:
+        else:
             top = max(out.weights[t], weight)
             out.weights[t] = top + np.log1p(np.exp(min(out.weights[t], weight) - top))
-        else:
-            out.weights[t] = max(out.weights[t], weight)
     return size
 
 
@@ -167,7 +164,7 @@ def join(a: Rows, b: Groups, masks: Words, out: Output, state: Ints, how: int) -
     out : without slots, rows are not put together.
     state : next row of a, next row of its group of b, rows of out, and how many more pairs to join
         before a return. It returns early, too, where out is full; the caller continues.
-    how : `SUM`, `LOG_SUM` or `MAXIMUM`.
+    how : `SUM` or `LOG_SUM`.
     """
     shared, kept = masks[0], masks[1]
     r, done, size = state[0], state[1], state[2]

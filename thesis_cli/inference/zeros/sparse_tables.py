@@ -125,7 +125,7 @@ class Joiner:
 
     Attributes
     ----------
-    how : `SUM`, `LOG_SUM` or `MAXIMUM` of `sparse_kernels`.
+    how : `SUM` or `LOG_SUM` of `sparse_kernels`.
     used : bytes of the tables outside a join.
     most_rows : rows of the largest table so far.
     """
@@ -136,7 +136,7 @@ class Joiner:
         self.most_rows = 0
 
     def join(self, a: SparseTable, b: SparseTable, kept: Collection[int]) -> SparseTable:
-        """The product of two tables, summed or maximised over all variables but those kept; the
+        """The product of two tables, summed over all variables but those kept; the
         weights as they come.
 
         Raises

@@ -376,11 +376,6 @@ class GammaPosterior:
         """Standard deviation of ln Z, sqrt(trigamma(M)), which does not depend on the times."""
         return math.sqrt(float(polygamma(1, self.shape)))
 
-    @property
-    def log_mean_z(self) -> float:
-        """ln E[Z | T] = ln M - ln sum T, the Exponential estimate of Z (eq. 2.6)."""
-        return math.log(self.shape) - self.log_rate
-
     def log_quantile(self, probability: float) -> float:
         """ln of the quantile of Z."""
         quantile = float(gammaincinv(self.shape, probability))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,14 +13,11 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.release.record import Release
-from thesis_cli.privacy.tables.column import Value, Values
+from thesis_cli.privacy.tables.column import Value
 from thesis_cli.privacy.tables.expressions import Formula, read_columns
 from thesis_cli.privacy.tables.schema import Schema
 
 Mask = npt.NDArray[np.bool_]
-
-Function = Callable[[dict[str, Values]], Values]
-"""Function from columns, as `Schema.decode` returns them, to a number in each row."""
 
 
 @dataclass(frozen=True)
@@ -108,27 +104,3 @@ class WeightedSample:
         weights = np.where(used, np.maximum(self.weights, 0), 0.0)
         total = weights.sum()
         return weights / total if total > 0 else None
-
-
-def push_forward(release: Release, f: str | Function) -> tuple[Floats, Floats]:
-    """Release of f(X): f of each point, with the points' weights (kernel probabilistic
-    programming).
-
-    For continuous f, sum_m w_m k_f(f(z_m), .) is a consistent estimator of the embedding of f(X)
-    under a kernel k_f (Thesis section 4.3.3, item 1).
-
-    Parameters
-    ----------
-    f : expression (`Formula`), or function of the decoded columns.
-
-    Returns
-    -------
-    values, weights : arrays of shape (M,); a value is NaN where f has none.
-
-    Raises
-    ------
-    InputError : `Formula` refuses the expression.
-    """
-    columns = release.columns
-    found = Formula(f).number(read_columns(release.schema.columns, columns)) if isinstance(f, str) else f(columns)
-    return np.broadcast_to(np.asarray(found, np.float64), (len(release.points),)), release.weights

@@ -63,16 +63,7 @@ def proposal(inputs: Signature, semantics: Semantics, length: int, features: Col
 
 
 def _fitted(before: Proposal, features: Collection[Feature], codes: Codes, weights: Floats, step: float) -> Proposal:
-    """A proposal fitted to distinct programs.
-
-    Parameters
-    ----------
-    before : proposal to start from.
-    features : features that are balanced.
-    codes : lines of the programs, shape (P, T).
-    weights : weights of the programs, shape (P,): shares by weight are those of uniform programs.
-    step : most that a logarithm changes by.
-    """
+    """A proposal fitted to distinct programs, codes (P, T) with weights (P,); a logarithm changes by `step` at most."""
     ids = operation_of(codes)
     uses = (_FUNCTION[ids][:, :, None] == np.arange(len(FUNCTIONS))).sum(axis=1)
     number = NUMBER[ids[:, -1]]

@@ -288,15 +288,7 @@ def random_tasks(
 
 
 class _Source:
-    """Programs of one length on inputs of given types, with examples.
-
-    Parameters
-    ----------
-    behaviours : behaviours of the programs.
-    length : lines of each program.
-    plan, rng, jobs : arguments of `parts`.
-    batch : programs to look at at a time.
-    """
+    """Programs of one length on inputs of given types, with examples; `batch` are looked at at a time."""
 
     def __init__(
         self, behaviours: Behaviours, length: int, plan: CorpusPlan, rng: np.random.Generator, batch: int, jobs: int

@@ -45,14 +45,7 @@ class Deductive:
 
 
 class _DeductiveSearch(LengthByLength):
-    """One task.
-
-    Attributes
-    ----------
-    lines : lines of the finished branches, in order.
-    variables : values of the inputs and of these lines.
-    nodes : operations tried in a hole.
-    """
+    """One task: the lines of the finished branches, and the values of the inputs and of these lines."""
 
     def __init__(self, task: Task, limits: Limits, semantics: Semantics) -> None:
         super().__init__(task, limits, semantics)

@@ -35,13 +35,7 @@ class Smt:
 
 
 class _SmtSearch(LengthByLength):
-    """One task.
-
-    Attributes
-    ----------
-    seen : examples that z3 sees.
-    nodes : programs that it proposed.
-    """
+    """One task: the examples that z3 sees so far, and the number of programs that it proposed."""
 
     def __init__(self, z3: Any, task: Task, limits: Limits, semantics: Semantics) -> None:
         super().__init__(task, limits, semantics)

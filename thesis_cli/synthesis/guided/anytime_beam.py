@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from thesis_cli.base.arrays import Bools, Ints, Words
 from thesis_cli.synthesis.guided import tails
+from thesis_cli.synthesis.guided.beam_search import best
 from thesis_cli.synthesis.guided.tails import Tails
 from thesis_cli.synthesis.language.dsl import DEFAULT, OPERATIONS, Semantics
 from thesis_cli.synthesis.language.task import Task
@@ -169,7 +170,7 @@ class WideningBeam:
     def _finish(self, layer: _Layer, totals: npt.NDArray[np.float64]) -> Stop:
         """Search for the last lines of partial programs, which rank by their totals; a rank twice as
         low has half the time."""
-        for rank, row in enumerate(_best(totals, len(totals)).tolist() if self._tails else [], 1):
+        for rank, row in enumerate(best(totals, len(totals)).tolist() if self._tails else [], 1):
             key, budget = int(layer.keys[row]), TAIL * self._width / rank
             if totals[row] == -np.inf or budget < AGAIN * self._searched.get(key, 0.0):
                 continue
@@ -189,14 +190,14 @@ class WideningBeam:
 
     def _extend(self, layer: _Layer, listed: Moves, scores: npt.NDArray[np.float64]) -> tuple[_Layer, bool]:
         """The next beam, and whether it leaves anything out."""
-        chosen = _best(scores, BRANCHING * self._width)
+        chosen = best(scores, BRANCHING * self._width)
         parents, lines = listed.parents[chosen], listed.lines[chosen]
         pool = execution.step(layer.pool, lines, parents)
         self._run.clock.nodes += len(pool)
         solved = np.flatnonzero(pool.solved)[:MOST_PROGRAMS].tolist()
         self._run.add([tails.without_unused(pool.program(row)) for row in solved])
         longer = layer.longer(pool, lines, parents, scores[chosen], self._multipliers, self._inputs)
-        kept = _best(longer.scores, self._width)
+        kept = best(longer.scores, self._width)
         return longer.take(kept), len(chosen) < len(scores) or len(kept) < len(longer.scores)
 
 
@@ -273,11 +274,6 @@ def _totals(listed: Moves, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.fl
     return found
 
 
-def _best(scores: npt.NDArray[np.float64], count: int) -> Ints:
-    """Places of the highest scores, in order; the first of equal ones first."""
-    return np.argsort(-scores, kind="stable")[:count]
-
-
 LEAST = 1e-6
 """Probability that an operation has at least."""
 
@@ -285,10 +281,6 @@ LEAST = 1e-6
 @runtime_checkable
 class Policy(Protocol):
     """A source of probabilities of next lines."""
-
-    @property
-    def identity(self) -> str:
-        """Name and version, or a digest: policies of one identity give the same scores."""
 
     def scores(self, pool: Pool, moves: Moves) -> npt.NDArray[np.float32]:
         """Logarithms of the probabilities of the next lines of partial programs, shape (N,);
@@ -311,13 +303,6 @@ class PriorPolicy:
     """
 
     order: Order
-
-    @property
-    def identity(self) -> str:
-        """`prior` and a digest of the order."""
-        from thesis_cli.synthesis.guided.guide import digest
-
-        return f"prior {digest(self.order)}"
 
     def scores(self, pool: Pool, moves: Moves) -> npt.NDArray[np.float32]:
         """See `Policy`."""

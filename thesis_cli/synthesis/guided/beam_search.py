@@ -230,13 +230,7 @@ class _BeamSearch:
 
 
 class _Best:
-    """The best next lines so far, best first; of equal ones, those that came first.
-
-    Attributes
-    ----------
-    lines, parents, scores : the lines, the programs that they continue, and their scores.
-    cut : whether there were more than the beam keeps.
-    """
+    """The best next lines so far, best first, of equal ones the first; `cut` once some were left out."""
 
     def __init__(self, width: int) -> None:
         self._width = width

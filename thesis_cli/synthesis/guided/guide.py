@@ -7,16 +7,14 @@ prior is the guide that gives every task the same order.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis.language.dsl import INT, LIST, Type
 from thesis_cli.synthesis.search.solver import Order
 
 if TYPE_CHECKING:
-    from thesis_cli.synthesis.corpus.corpus import Corpus
     from thesis_cli.synthesis.language.task import Task
 
 
@@ -50,56 +48,6 @@ class Fixed:
         return [self.order] * len(tasks)
 
 
-Types = tuple[int, int, Type]
-"""Number of inputs that are numbers, number of those that are lists, and type of the output."""
-
-
-@dataclass(frozen=True)
-class ByTypes:
-    """The guide that looks only at types: it has an order for each types of inputs and output.
-
-    It is the least that a guide can know of a task, and what a better one is compared with.
-
-    Attributes
-    ----------
-    known : orders by types.
-    other : the order for all other tasks.
-    """
-
-    known: Mapping[Types, Order]
-    other: Order
-
-    @classmethod
-    def counted(cls, corpus: Corpus) -> ByTypes:
-        """Shares of the programs of a corpus, those to train on, that use each function and lambda.
-
-        Each count starts with one program that uses it and one that does not, so that no
-        probability is 0 or 1.
-        """
-        import numpy as np
-
-        rows = np.flatnonzero(~corpus.test).tolist()
-        groups: dict[Types, list[int]] = {}
-        for row in rows:
-            program = corpus.program(row)
-            groups.setdefault(_types(program.inputs, program.output), []).append(row)
-
-        def share(of: Sequence[int]) -> Order:
-            return Order(tuple(((corpus.attributes[of].sum(axis=0) + 1) / (len(of) + 2)).tolist()))
-
-        return cls({types: share(of) for types, of in groups.items()}, share(rows))
-
-    @property
-    def identity(self) -> str:
-        """`by types` and a digest of all orders."""
-        parts = sorted((*map(str, types), digest(order)) for types, order in self.known.items())
-        return f"by types {_hash([digest(self.other), *parts])}"
-
-    def orders(self, tasks: Sequence[Task]) -> list[Order]:
-        """The order of the types of each task."""
-        return [self.known.get(_types(task.inputs, task.output), self.other) for task in tasks]
-
-
 def orders_of(guide: Guide, tasks: Sequence[Task], prior: Order | None = None) -> list[Order]:
     """Orders that a guide gives for tasks. Raises InputError if it does not give an `Order` for each; only
     with a prior may it give None.
@@ -124,7 +72,3 @@ def digest(order: Order) -> str:
 
 def _hash(value: object) -> str:
     return hashlib.sha256(repr(value).encode()).hexdigest()[:16]
-
-
-def _types(inputs: Sequence[Type], output: Type) -> Types:
-    return inputs.count(INT), inputs.count(LIST), output

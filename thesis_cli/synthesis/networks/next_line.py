@@ -149,13 +149,11 @@ class NextLine:
 
     Attributes
     ----------
-    identity : name and digest of the weights.
     sizes : sizes of the layers.
     arrays : weights, shape (outputs, inputs), and biases of each layer: `LAYER.weight`,
         `LAYER.bias`.
     """
 
-    identity: str
     sizes: LayerSizes
     arrays: Mapping[str, Scores]
     _known: list[_Known] = field(default_factory=list)
@@ -167,7 +165,7 @@ class NextLine:
         found = files.load(name_or_path, ["next-line"])
         sizes = LayerSizes(*(found.size(each.name) for each in fields(LayerSizes)))
         found.check_arrays(sizes.shapes)
-        return cls(f"next-line {found.digest[:16]}", sizes, found.arrays)
+        return cls(sizes, found.arrays)
 
     def scores(self, pool: Pool, moves: Moves) -> Scores:
         """Logarithms of the probabilities of next lines.
@@ -293,7 +291,7 @@ class NextLine:
 def prepare() -> None:
     """Compile the network, or load it."""
     sizes = LayerSizes(1, 1, 1, 1, 1)
-    network = NextLine("any", sizes, {name: np.zeros(shape, np.float32) for name, shape in sizes.shapes.items()})
+    network = NextLine(sizes, {name: np.zeros(shape, np.float32) for name, shape in sizes.shapes.items()})
     pool = start([Task("any", (Example(((0,),), 0),))], 1)
     network.scores(pool, moves_of(pool))
 

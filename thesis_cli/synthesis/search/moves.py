@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from thesis_cli.base.arrays import Bools, Ints
+from thesis_cli.base.arrays import Ints
 from thesis_cli.synthesis.corpus.corpus import TYPES
 from thesis_cli.synthesis.language.dsl import INT, OPERATIONS
 from thesis_cli.synthesis.language.task import Example, Task
@@ -21,7 +21,7 @@ from thesis_cli.synthesis.search.execution import Pool, start
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """N legal next lines of B partial programs, which have room for V variables each.
+    """N legal next lines of B partial programs.
 
     `execution.step(pool, moves.lines, moves.parents)` carries them out.
 
@@ -31,27 +31,12 @@ class Moves:
     lines : operation (its id in `dsl.OPERATIONS`) and two variables, the same one twice if the
         operation takes one, shape (N, 3). Those of a program come in the order in which a search
         tries them.
-    programs, variables : B and V.
+    programs : B.
     """
 
     parents: Ints
     lines: Ints
     programs: int
-    variables: int
-
-    @property
-    def operations(self) -> Bools:
-        """Whether a program can go on with an operation, shape (B, 38)."""
-        found = np.zeros((self.programs, len(OPERATIONS)), dtype=np.bool_)
-        found[self.parents, self.lines[:, 0]] = True
-        return found
-
-    @property
-    def arguments(self) -> Bools:
-        """Whether a program can go on with an operation on two variables, shape (B, 38, V, V)."""
-        found = np.zeros((self.programs, len(OPERATIONS), self.variables, self.variables), dtype=np.bool_)
-        found[(self.parents, *self.lines.T)] = True
-        return found
 
 
 def moves(pool: Pool, operations: Sequence[int] | None = None, pruning: Pruning = ALL) -> Moves:
@@ -91,7 +76,7 @@ def moves(pool: Pool, operations: Sequence[int] | None = None, pruning: Pruning 
     if total > len(found):
         found = np.zeros((total, 4), dtype=np.int64)
         list_moves(batch, order, ends, int(pruning), room, found)
-    return Moves(found[:total, 0], found[:total, 1:], count, variables)
+    return Moves(found[:total, 0], found[:total, 1:], count)
 
 
 @cache

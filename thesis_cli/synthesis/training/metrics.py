@@ -78,7 +78,7 @@ def report(probabilities: Floats, attributes: Bools) -> dict[str, Any]:
 
 def baselines(train: tuple[Types, Bools], validation: tuple[Types, Bools]) -> dict[str, float]:
     """Losses of what knows less than the examples: `prior`, the shares of the programs to train on,
-    and `by_types`, their shares by the types of inputs and output, as `guide.ByTypes` has them.
+    and `by_types`, their shares by the types of inputs and output.
 
     Parameters
     ----------
