@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 
+from tests.conftest import MODELS
 from thesis_cli.base.errors import InputError
+from thesis_cli.inference.exact import exact_log_partition_function
+from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.files import load_model
+from thesis_cli.models.networks import from_pgmpy, to_pgmpy
 
 STATES = {"a": ["a0", "a1"], "b": ["b0", "b1", "b2"], "c": ["no", "yes"]}
 PARENTS = {"a": "", "b": "", "c": "a b"}
@@ -79,3 +83,15 @@ def test_a_file_that_pgmpy_cannot_read_is_one_line(tmp_path, name, text, fragmen
     with pytest.raises(InputError, match=fragment) as error:
         load_model(tmp_path / name)
     assert error.value.source == str(tmp_path / name)
+
+
+def test_a_model_goes_to_pgmpy_and_back():
+    asia = load_model(MODELS / "asia.bif", evidence="xray=yes")
+    table = np.log([[1.0, 2, 3], [4, 0.5, 6]])
+    for graph in (asia, FactorGraph([2, 3], [Factor((0, 1), table), Factor((1,), np.array([0, -np.inf, 1.0]))])):
+        network = to_pgmpy(graph)
+        back = from_pgmpy(network)
+        assert exact_log_partition_function(back)[0] == pytest.approx(exact_log_partition_function(graph)[0], rel=1e-12)
+    assert network.get_partition_function() == pytest.approx(np.exp(exact_log_partition_function(graph)[0]), rel=1e-12)
+    with pytest.raises(InputError, match="below 1e308"):
+        to_pgmpy(FactorGraph([2], [Factor((0,), np.array([0.0, 1000]))]))

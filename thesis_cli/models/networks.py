@@ -9,6 +9,9 @@ import numpy as np
 from thesis_cli.base.errors import InputError
 from thesis_cli.models.factor_graph import Factor, FactorGraph, Names
 
+FILES = ("xmlbif", "net", "xdsl")
+"""Formats that pgmpy reads here."""
+
 KINDS = "give a path, a vector of numbers, a FactorGraph, or a discrete network of pgmpy"
 
 
@@ -17,7 +20,7 @@ def parse(kind: str, text: str) -> FactorGraph:
 
     Parameters
     ----------
-    kind : `xmlbif`, `net` or `xdsl`.
+    kind : one of `FILES`.
 
     Raises
     ------
@@ -93,3 +96,37 @@ def _log_table(factor: Any, states: dict[Any, list[Any]]) -> Any:
         )
     with np.errstate(divide="ignore"):
         return np.log(table)
+
+
+def to_pgmpy(graph: FactorGraph) -> Any:
+    """Convert a model to a `DiscreteMarkovNetwork` of pgmpy, with its names.
+
+    Variables without names are x0, x1, ..., states without names their numbers. The potentials are
+    exp of the log-potentials, so that both have the same partition function.
+
+    Raises
+    ------
+    InputError : a potential is too large for a double, or a factor has no variables.
+    """
+    from pgmpy.factors.discrete import DiscreteFactor
+    from pgmpy.models import DiscreteMarkovNetwork
+
+    names = graph.names.variables if graph.names else tuple(f"x{i}" for i in range(len(graph.cardinalities)))
+    states = [
+        [graph.names.state(i, graph.observed.get(i, k)) if graph.names else str(k) for k in range(count)]
+        for i, count in enumerate(graph.cardinalities)
+    ]
+    network = DiscreteMarkovNetwork()
+    network.add_nodes_from(names)
+    scale = max((float(factor.table.max()) for factor in graph.factors), default=0.0)
+    if scale > np.log(np.finfo(float).max):
+        raise InputError(f"a log-potential is {scale:g}, and pgmpy takes potentials below 1e308", "scale the model")
+    for scope, table in graph.factors:
+        own = [names[i] for i in scope]
+        if not own:
+            raise InputError("a factor has no variables, which pgmpy cannot hold", "multiply it into another factor")
+        network.add_edges_from((u, v) for k, u in enumerate(own) for v in own[:k])
+        cards = [graph.cardinalities[i] for i in scope]
+        labels = {names[i]: states[i] for i in scope}
+        network.add_factors(DiscreteFactor(own, cards, np.exp(table).ravel(), state_names=labels))
+    return network
