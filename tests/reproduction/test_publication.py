@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import subprocess
 
 import pytest
 
@@ -156,26 +155,3 @@ def test_a_record_has_the_digest_of_its_table(publish, csv):
     assert not publication.was_changed(csv, record(csv))
     csv.write_text(OLD.replace("0.26", "0.25").replace("0.5", "0.6"))
     assert publication.was_changed(csv, record(csv))
-
-
-def test_only_tables_as_git_has_them_get_a_digest(csv):
-    csv.parent.mkdir()
-
-    def git(*words):
-        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=csv.parent, check=True)
-
-    csv.write_text(OLD)
-    csv.with_suffix(".json").write_text('{"seed": 0, "when": "today"}')
-    git("init", "-q")
-    assert list(publication.add_digests(csv.parent).values()) == ["it is not as git has it"]
-    git("add", "-A")
-    git("commit", "-qm", "both")
-    csv.write_text(OTHER)
-    git("commit", "-qam", "the table alone")
-    assert list(publication.add_digests(csv.parent).values()) == ["the table was committed after the record"]
-    csv.with_suffix(".json").write_text('{"seed": 1, "when": "today"}')
-    git("commit", "-qam", "and its record")
-    assert list(publication.add_digests(csv.parent).values()) == [""]
-    assert list(record(csv)) == ["seed", "sha256", "when"]
-    assert not publication.was_changed(csv, record(csv))
-    assert publication.add_digests(csv.parent) == {}

@@ -31,7 +31,7 @@ def manifest(checkout: Checkout, preset: str = "paper") -> str:
         if not record:
             continue
         environment = {"python": record.get("python"), **(record.get("versions") or {})}
-        key = digest(json.dumps(environment, sort_keys=True).encode())[:12]
+        key = hashlib.sha256(json.dumps(environment, sort_keys=True).encode()).hexdigest()[:12]
         environments[key] = environment
         files[f"{name}.csv"] = {
             "command": f"thesis-cli reproduce {name} --preset {preset} --seed {record.get('seed')}",
@@ -45,7 +45,7 @@ def manifest(checkout: Checkout, preset: str = "paper") -> str:
         for figure in (folder / f"{name}{suffix}" for suffix in FIGURES):
             if figure.is_file():
                 command = f"thesis-cli plot {name}" + f" --preset {preset}" * (preset != "paper")
-                files[figure.name] = {"command": command, DIGEST: _digest(figure)}
+                files[figure.name] = {"command": command, DIGEST: digest(figure)}
     return to_json({"environments": environments, "files": files})
 
 
@@ -67,11 +67,6 @@ def changed(folder: Path) -> dict[str, str]:
     for name, known_digest in digests.items():
         if not (folder / name).is_file():
             found[name] = "it is missing"
-        elif known_digest not in (None, _digest(folder / name)):
+        elif known_digest not in (None, digest(folder / name)):
             found[name] = f"it is not the file that {NAME} describes"
     return found
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -11,7 +11,6 @@ import csv
 import hashlib
 import io
 import json
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,83 +23,22 @@ from thesis_cli.base.wording import without_secrets
 from thesis_cli.reproduction import comparison
 from thesis_cli.reproduction.comparison import DIFFERS, IDENTICAL, Comparison
 from thesis_cli.reproduction.experiment import Experiment
-from thesis_cli.reproduction.registry import Checkout, find_checkout
+from thesis_cli.reproduction.registry import Checkout
 from thesis_cli.reproduction.tasks import Stored, Task, TaskFile, read_stored
 
 DIGEST = "sha256"
 """Field of a record that says which table it describes."""
-BEFORE = "when"
-"""Field of a record that the digest stands before."""
 
 
-def digest(table: bytes) -> str:
-    """SHA-256 of a table, in hexadecimal digits."""
-    return hashlib.sha256(table).hexdigest()
+def digest(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def was_changed(table: Path, record: Mapping[str, Any]) -> bool:
     """Whether a table is not the one that its record describes; a record without a digest tells nothing."""
-    return DIGEST in record and record[DIGEST] != digest(table.read_bytes())
-
-
-def with_digest(record: Mapping[str, Any], table: bytes) -> dict[str, Any]:
-    """A record with the digest of its table, in the place where new records have it."""
-    fields = {name: value for name, value in record.items() if name != DIGEST}
-    place = list(fields).index(BEFORE) if BEFORE in fields else len(fields)
-    items = list(fields.items())
-    return dict([*items[:place], (DIGEST, digest(table)), *items[place:]])
-
-
-def add_digests(folder: Path) -> dict[str, str]:
-    """Add the digest to the records of a folder that have none.
-
-    A table must be as git has it, and not committed after its record, so that nothing changed by
-    hand gets a digest.
-
-    Returns
-    -------
-    done : name of each record without a digest -> empty, or the reason why it got none.
-    """
-    done: dict[str, str] = {}
-    for path in sorted(folder.glob("*.json")):
-        try:
-            record = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            continue
-        table = path.with_suffix(".csv")
-        if not isinstance(record, dict) or DIGEST in record or not table.is_file():
-            continue
-        done[path.name] = _doubt(table, path)
-        if not done[path.name]:
-            write_atomic({path: to_json(with_digest(record, table.read_bytes()))})
-    return done
-
-
-def _doubt(table: Path, record: Path) -> str:
-    """Why a table may not be the one that its record describes, by git alone."""
-    changed = _git(table.parent, "status", "--porcelain", "--", table.name, record.name)
-    last = {path: _git(table.parent, "log", "-1", "--format=%H", "--", path.name) for path in (table, record)}
-    if changed or not all(last.values()):
-        return "it is not as git has it"
-    later = subprocess.run(["git", "merge-base", "--is-ancestor", last[table], last[record]], cwd=table.parent)
-    return "" if later.returncode == 0 else "the table was committed after the record"
-
-
-def _git(folder: Path, *arguments: str) -> str:
-    """Output of git; empty where it fails, as in a repository without commits."""
-    return subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True).stdout.strip()
-
-
-def main() -> None:
-    """Complete the committed records."""
-    import typer
-
-    for name, doubt in add_digests(find_checkout().results("paper")).items():
-        typer.echo(f"{name}  {doubt or 'done'}")
-
-
-if __name__ == "__main__":
-    main()
+    return DIGEST in record and record[DIGEST] != digest(table)
 
 
 NEW = "new"
@@ -201,7 +139,7 @@ def publish(
     recorded = describes(record, {**what, "code": code} if replace else what)
     if not (found and found.verdict == IDENTICAL and recorded):
         seconds = round(sum(result.seconds for result in results), 1)
-        of_table = {"task_seconds": seconds, DIGEST: digest(merged.encode())}
+        of_table = {"task_seconds": seconds, DIGEST: hashlib.sha256(merged.encode()).hexdigest()}
         write_atomic({csv: merged, record: to_json({**what, "code": code, **of_table, **provenance(checkout.root)})})
     return Published(experiment.id, found, reason)
 
@@ -282,10 +220,8 @@ def publish_sweep(tasks: TaskFile, path: Path) -> tuple[int, int]:
     if not finished:
         return 0, 0
     done, rows = write_table(tasks, finished, path)
-    with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
     counts = {"tasks": len(tasks), "finished": done, "rows": rows}
-    what = {"command": tasks[0].command, "task_file": str(tasks.path), **counts, "sha256": digest}
+    what = {"command": tasks[0].command, "task_file": str(tasks.path), **counts, DIGEST: digest(path)}
     record = path.with_suffix(".json")
     if not describes(record, what):
         write_atomic({record: to_json({**what, **provenance()})})

@@ -5,7 +5,7 @@ import pytest
 
 from tests.reproduction.commands.test_experiments import SOURCE
 from tests.reproduction.commands.test_experiments import toy as toy
-from thesis_cli.reproduction.publication import with_digest
+from thesis_cli.reproduction.publication import digest
 
 
 @pytest.fixture
@@ -15,13 +15,13 @@ def stands(cli, toy):
     return toy / "results/quick"
 
 
-def tampered(folder, digest):
+def tampered(folder, with_digest):
     """Change the last cell of the table, and the digest in its record, too, if asked for."""
     table = folder / "toy.csv"
     table.write_text(f"{table.read_text().rpartition(',')[0]},0.125\n")
-    if digest:
-        record = table.with_suffix(".json")
-        record.write_text(json.dumps(with_digest(json.loads(record.read_text()), table.read_bytes())))
+    if with_digest:
+        new, record = digest(table), table.with_suffix(".json")
+        record.write_text(json.dumps({**json.loads(record.read_text()), "sha256": new}))
 
 
 def test_all_tasks_give_their_rows_again(cli, stands):
@@ -42,7 +42,7 @@ def test_all_tasks_give_their_rows_again(cli, stands):
 
 
 def test_a_table_that_was_changed_is_found_by_its_digest(cli, stands):
-    tampered(stands, digest=False)
+    tampered(stands, with_digest=False)
     result = cli("verify", "--preset", "quick")
     assert result.status == 1
     assert result.err == "error: toy: the table was changed after its record was written\n"
@@ -50,7 +50,7 @@ def test_a_table_that_was_changed_is_found_by_its_digest(cli, stands):
 
 
 def test_a_number_that_was_changed_with_its_digest_is_found_by_its_task(cli, stands):
-    tampered(stands, digest=True)
+    tampered(stands, with_digest=True)
     result = cli("verify", "--preset", "quick", "--count", 100)
     assert result.status == 1
     assert "error: toy, task 3: rows from " in result.err
