@@ -14,7 +14,7 @@ import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement, Reading, Tolerance
-from thesis_cli.reproduction.measuring import select
+from thesis_cli.reproduction.measuring import measure, select
 from thesis_cli.studies.synthesis.gains import share_of
 from thesis_cli.studies.synthesis.predictions import metric_errors, version
 from thesis_cli.studies.synthesis.timing import RATES, time_limits, timed, until_found, within
@@ -138,26 +138,23 @@ def plot(frame):
     return figure
 
 
-def _ratio(length):
+@measure
+def _ratio(frame, length):
     """log10 of the time of Beam over that of the source's depth-first search, both with a network,
     until a share is solved; its standard error by the bootstrap over tasks."""
+    rows = select(part="search", length=length, order="network")(frame)
+    if not len(rows):
+        return None
+    spent = rows.assign(seconds=rows.seconds.astype(float).where(rows.found == 1, np.inf))
+    both = spent.pivot(index="task", columns="name", values="seconds")[["beam", "dfs, unpruned"]].to_numpy()
+    rng = np.random.default_rng(0)
 
-    def measure(frame):
-        rows = select(part="search", length=length, order="network")(frame)
-        if not len(rows):
-            return None
-        spent = rows.assign(seconds=rows.seconds.astype(float).where(rows.found == 1, np.inf))
-        both = spent.pivot(index="task", columns="name", values="seconds")[["beam", "dfs, unpruned"]].to_numpy()
-        rng = np.random.default_rng(0)
+    def ratio(of):
+        beam, dfs = (time_limits(seconds, [SHARE])[0] for seconds in of.T)
+        return np.log10(beam / dfs)
 
-        def ratio(of):
-            beam, dfs = (time_limits(seconds, [SHARE])[0] for seconds in of.T)
-            return np.log10(beam / dfs)
-
-        resampled = [ratio(both[rng.integers(len(both), size=len(both))]) for _ in range(RESAMPLES)]
-        return Measurement(ratio(both), np.std(resampled))
-
-    return measure
+    resampled = [ratio(both[rng.integers(len(both), size=len(both))]) for _ in range(RESAMPLES)]
+    return Measurement(ratio(both), np.std(resampled))
 
 
 def _solved(frame):
@@ -166,18 +163,15 @@ def _solved(frame):
     return Measurement(*share_of(int((rows.found == 1).sum()), len(rows))) if len(rows) else None
 
 
-def _excess(column, sign):
+@measure
+def _excess(frame, column, sign):
     """How much worse the recurrent encoder is than the feed-forward one that has seen as many
     programs, as a share. The two have the same test programs; they are taken for independent, which
     overstates the standard error."""
-
-    def measure(frame):
-        table = frame[frame.part == "encoder"].set_index("name")
-        values, errors = (table[name].astype(float) for name in (column, f"{column}_error"))
-        error = 2**0.5 * errors[ENCODER] / values["feed-forward"]
-        return Measurement(sign * (values[ENCODER] / values["feed-forward"] - 1), error)
-
-    return measure
+    table = frame[frame.part == "encoder"].set_index("name")
+    values, errors = (table[name].astype(float) for name in (column, f"{column}_error"))
+    error = 2**0.5 * errors[ENCODER] / values["feed-forward"]
+    return Measurement(sign * (values[ENCODER] / values["feed-forward"] - 1), error)
 
 
 OTHER_DECODER = "The thesis does not describe its decoder: the beam search here has another one, and other code."

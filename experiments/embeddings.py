@@ -6,7 +6,7 @@ import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
-from thesis_cli.reproduction.measuring import select
+from thesis_cli.reproduction.measuring import measure, select
 from thesis_cli.studies.privacy.bounds import PRINTED, every_bound, sample_sides
 from thesis_cli.studies.privacy.consistency import errors, proxies
 from thesis_cli.studies.privacy.published import EPSILONS
@@ -82,19 +82,16 @@ def _logs(frame, statement):
     return rows.assign(log=np.log(rows.left)).groupby("size").log.agg(["mean", "sem"])
 
 
-def _falls(statements, steps):
+@measure
+def _falls(frame, statements, steps):
     """Largest ln ratio of the errors at one N and at the N that many steps before, of all
     statements."""
-
-    def measure(frame):
-        found = [_logs(frame, s) for s in statements]
-        if len(found[0]) <= steps:
-            return None
-        falls = np.concatenate([x["mean"].diff(steps).iloc[steps:] for x in found])
-        sem = np.concatenate([np.hypot(x["sem"], x["sem"].shift(steps)).iloc[steps:] for x in found])
-        return Measurement(falls.max(), sem[falls.argmax()], weakest=sem.max())
-
-    return measure
+    found = [_logs(frame, s) for s in statements]
+    if len(found[0]) <= steps:
+        return None
+    falls = np.concatenate([x["mean"].diff(steps).iloc[steps:] for x in found])
+    sem = np.concatenate([np.hypot(x["sem"], x["sem"].shift(steps)).iloc[steps:] for x in found])
+    return Measurement(falls.max(), sem[falls.argmax()], weakest=sem.max())
 
 
 def plot(frame):

@@ -16,7 +16,7 @@ from thesis_cli.perturbation.tricks.tricks import (
     power,
 )
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading
-from thesis_cli.reproduction.measuring import select
+from thesis_cli.reproduction.measuring import measure, select
 
 ANALYTIC = {
     ("Z", "gumbel"): gumbel_z_error,
@@ -167,17 +167,14 @@ def _fewer_samples(frame):
     return Measurement(1 - _samples_needed(frame, curve.iloc[-1], "exponential") / curve.index[-1], error=1e-4)
 
 
-def _more_samples(m):
+@measure
+def _more_samples(frame, m):
     """Relative growth of M that takes the Gumbel trick's MSE of Z down to the Exponential trick's
     at m."""
-
-    def measure(frame):
-        goal = _curve(frame, "analytic", "Z", "exponential", "mse").value[m]
-        if _curve(frame, "analytic", "Z", "gumbel", "mse").value.iloc[-1] > goal:
-            return None
-        return Measurement(_samples_needed(frame, goal, "gumbel") / m - 1, error=1e-4)
-
-    return measure
+    goal = _curve(frame, "analytic", "Z", "exponential", "mse").value[m]
+    if _curve(frame, "analytic", "Z", "gumbel", "mse").value.iloc[-1] > goal:
+        return None
+    return Measurement(_samples_needed(frame, goal, "gumbel") / m - 1, error=1e-4)
 
 
 def _agreement(quantity):

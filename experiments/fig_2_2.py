@@ -10,7 +10,7 @@ from scipy.special import digamma, polygamma
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.perturbation.tricks.tricks import gumbel_log_z_error, gumbel_z_error, power
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
-from thesis_cli.reproduction.measuring import furthest, select
+from thesis_cli.reproduction.measuring import furthest, measure, select
 from thesis_cli.studies.perturbation.power_kernels import log_z_on_grid
 
 FIRST, LAST, COUNT = -0.15, 2.0, 100
@@ -130,7 +130,8 @@ def plot(frame):
     return figure
 
 
-def _at_zero(target):
+@measure
+def _at_zero(frame, target):
     """MSE extrapolated to alpha = 0 by a parabola, over the Gumbel trick's analytic MSE, at the M
     where it is furthest from 1.
 
@@ -139,33 +140,26 @@ def _at_zero(target):
     """
     low, least = (0, 4) if target == "Z" else (-0.1, 0)
     chosen = select(f"{low} < alpha < 0.1 and samples > {least}", method="conditioned", target=target)
-
-    def measure(frame):
-        found = []
-        for m, near in chosen(frame).groupby("samples"):
-            gumbel = _gumbel(target, m)
-            fits = [np.polynomial.Polynomial.fit(near.alpha, near.mse, degree)(0.0) for degree in (2, 3)]
-            found.append((fits[0] / gumbel, near.standard_error.max() / gumbel, abs(fits[0] - fits[1]) / gumbel))
-        values, errors, extrapolation = np.transpose(found)
-        return replace(furthest(values, errors, 1.0), error=extrapolation.max())
-
-    return measure
+    found = []
+    for m, near in chosen(frame).groupby("samples"):
+        gumbel = _gumbel(target, m)
+        fits = [np.polynomial.Polynomial.fit(near.alpha, near.mse, degree)(0.0) for degree in (2, 3)]
+        found.append((fits[0] / gumbel, near.standard_error.max() / gumbel, abs(fits[0] - fits[1]) / gumbel))
+    values, errors, extrapolation = np.transpose(found)
+    return replace(furthest(values, errors, 1.0), error=extrapolation.max())
 
 
-def _best_alpha_in_the_limit(target):
+@measure
+def _best_alpha_in_the_limit(frame, target):
     """The best alpha, which is 1 - O(1/M), extrapolated to 1/M = 0 from the two largest M; how far
     the extrapolation from the next two is bounds what it leaves out."""
-
-    def measure(frame):
-        best = BEST.where(target=target)(frame).set_index("samples")
-        limits = []
-        for m1, m2 in (_sizes(frame)[-2:], _sizes(frame)[-3:-1]):
-            (a1, e1), (a2, e2) = (best.loc[m, ["value", "standard_error"]] for m in (m1, m2))
-            limits.append(((m2 * a2 - m1 * a1) / (m2 - m1), math.hypot(m2 * e2, m1 * e1) / (m2 - m1)))
-        (value, error), (other, _) = limits
-        return Measurement(value, error, error=abs(value - other))
-
-    return measure
+    best = BEST.where(target=target)(frame).set_index("samples")
+    limits = []
+    for m1, m2 in (_sizes(frame)[-2:], _sizes(frame)[-3:-1]):
+        (a1, e1), (a2, e2) = (best.loc[m, ["value", "standard_error"]] for m in (m1, m2))
+        limits.append(((m2 * a2 - m1 * a1) / (m2 - m1), math.hypot(m2 * e2, m1 * e1) / (m2 - m1)))
+    (value, error), (other, _) = limits
+    return Measurement(value, error, error=abs(value - other))
 
 
 def _constant_at_zero(frame):
@@ -175,18 +169,15 @@ def _constant_at_zero(frame):
     return Measurement(high, error=abs(high - low))
 
 
-def _agreement(target):
+@measure
+def _agreement(frame, target):
     """Plain over conditioned MSE where both have an error bar, furthest from 1."""
     seen = select("samples > 4" + " and alpha > 0" * (target == "Z"), target=target)
     plain, exact = (seen.where(method=method) for method in ("plain", "conditioned"))
-
-    def measure(frame):
-        by = ["samples", "alpha"]
-        sampled, true = (found(frame).set_index(by) for found in (plain, exact))
-        errors = np.hypot(sampled.standard_error, true.standard_error) / true.mse
-        return furthest(sampled.mse / true.mse, errors, 1.0)
-
-    return measure
+    by = ["samples", "alpha"]
+    sampled, true = (found(frame).set_index(by) for found in (plain, exact))
+    errors = np.hypot(sampled.standard_error, true.standard_error) / true.mse
+    return furthest(sampled.mse / true.mse, errors, 1.0)
 
 
 BEST = select(method="best").number("alpha", "alpha_error")

@@ -22,7 +22,7 @@ import pandas as pd
 from thesis_cli.base.figures import COLOURS, band, label, panels
 from thesis_cli.perturbation.racing.racing import RaceRules, race
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Sample, Tolerance
-from thesis_cli.reproduction.measuring import select
+from thesis_cli.reproduction.measuring import measure, select
 from thesis_cli.studies.perturbation.racing_mse import ALPHAS, BETWEEN, STEP, as_in_the_source, hard_data, sharp
 
 STATES, SIGMA, FACTORS = 10, 0.1, 10_000
@@ -137,40 +137,31 @@ def _curves(quantity, **where):
     return select(part="curve", quantity=quantity, **where).number("mean", "standard_error")
 
 
-def _over_between(trick):
+@measure
+def _over_between(frame, trick):
     """A trick's MSE at delta = 0.1 over that of the trick between, from all races."""
-
-    def measure(frame):
-        found = select(quantity=f"{trick} over between, sharp", part=["curve", "again"], delta=0.1)(frame)
-        shares = found.races / found.races.sum()
-        return Measurement((shares * found["mean"]).sum(), np.sqrt(((shares * found.standard_error) ** 2).sum()))
-
-    return measure
+    found = select(quantity=f"{trick} over between, sharp", part=["curve", "again"], delta=0.1)(frame)
+    shares = found.races / found.races.sum()
+    return Measurement((shares * found["mean"]).sum(), np.sqrt(((shares * found.standard_error) ** 2).sum()))
 
 
-def _against_published(delta, alpha):
+@measure
+def _against_published(frame, delta, alpha):
     """MSE at an alpha; the published one has the sampling error of K = 1000 estimators."""
-
-    def measure(frame):
-        plain, best = (_curve(frame, method, delta) for method in ("plain", "sharp"))
-        at = int(np.abs(best.alpha - alpha).argmin())
-        sources = plain.standard_error.iloc[at]
-        return Measurement(best["mean"].iloc[at], np.hypot(sources, best.standard_error.iloc[at]), sources=sources)
-
-    return measure
+    plain, best = (_curve(frame, method, delta) for method in ("plain", "sharp"))
+    at = int(np.abs(best.alpha - alpha).argmin())
+    sources = plain.standard_error.iloc[at]
+    return Measurement(best["mean"].iloc[at], np.hypot(sources, best.standard_error.iloc[at]), sources=sources)
 
 
-def _best_against_published(delta):
+@measure
+def _best_against_published(frame, delta):
     """The best alpha; the published one has the sampling error of K = 1000 estimators."""
-
-    def measure(frame):
-        plain, best = (_curves(f"best alpha, {method}", delta=delta)(frame) for method in ("plain", "sharp"))
-        if not len(plain) or not len(best):
-            return None
-        sources = plain.standard_error.iloc[0]
-        return Measurement(best["mean"].iloc[0], np.hypot(sources, best.standard_error.iloc[0]), sources=sources)
-
-    return measure
+    plain, best = (_curves(f"best alpha, {method}", delta=delta)(frame) for method in ("plain", "sharp"))
+    if not len(plain) or not len(best):
+        return None
+    sources = plain.standard_error.iloc[0]
+    return Measurement(best["mean"].iloc[0], np.hypot(sources, best.standard_error.iloc[0]), sources=sources)
 
 
 def _mean_of_values(frame):

@@ -9,7 +9,7 @@ from thesis_cli.inference.grid.grid import GridTransfer
 from thesis_cli.models.spin_glass import published_noise, published_spin_glass
 from thesis_cli.perturbation.low_rank.low_rank_bounds import power_bounds
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
-from thesis_cli.reproduction.measuring import SelectedRows, furthest, lowest, select
+from thesis_cli.reproduction.measuring import SelectedRows, furthest, lowest, measure, select
 from thesis_cli.studies.perturbation.low_rank_mse import best_alpha, mse_curve, sample_variance
 from thesis_cli.studies.perturbation.published_messages import SEED, PublishedMaxProduct
 
@@ -144,18 +144,15 @@ def plot(frame):
     return figure
 
 
-def _saving(kind, solver, k):
+@measure
+def _saving(frame, kind, solver, k):
     """Percentage saved; without sampling error if the sample is all of the source's own."""
-
-    def measure(frame):
-        found = _curve(frame, kind, solver, k)
-        if found.empty:
-            return None
-        best = _best(found)
-        same = (best.estimators, best.samples) == ALL_PUBLISHED
-        return Measurement(100 * best.saving, 0.0 if same else 100 * best.saving_error, error=DIGITS)
-
-    return measure
+    found = _curve(frame, kind, solver, k)
+    if found.empty:
+        return None
+    best = _best(found)
+    same = (best.estimators, best.samples) == ALL_PUBLISHED
+    return Measurement(100 * best.saving, 0.0 if same else 100 * best.saving_error, error=DIGITS)
 
 
 def _other_orders(frame):

@@ -10,7 +10,7 @@ from thesis_cli.models.spin_glass import published_spin_glass, random_spin_glass
 from thesis_cli.perturbation.low_rank.low_rank import low_rank_maxima
 from thesis_cli.perturbation.low_rank.low_rank_bounds import slope_at_zero
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading
-from thesis_cli.reproduction.measuring import select
+from thesis_cli.reproduction.measuring import measure, select
 from thesis_cli.studies.perturbation.low_rank_mse import mse_curve
 
 ROWS = COLUMNS = 10
@@ -113,17 +113,14 @@ def _means(column, query, unit=1):
     return select(query, origin="random").number(column).per(1 / unit).means("kind", "coupling")
 
 
-def _rise(kind):
+@measure
+def _rise(frame, kind):
     """Mean saving of alpha = -0.05 at C = 3 less that at C = 1, percentage points."""
-
-    def measure(frame):
-        found = SAVINGS.where(kind=kind)(frame)
-        if len(found) < 2:
-            return None
-        low, high = (found.iloc[place] for place in (0, -1))
-        return Measurement(high.value - low.value, np.hypot(low.standard_error, high.standard_error))
-
-    return measure
+    found = SAVINGS.where(kind=kind)(frame)
+    if len(found) < 2:
+        return None
+    low, high = (found.iloc[place] for place in (0, -1))
+    return Measurement(high.value - low.value, np.hypot(low.standard_error, high.standard_error))
 
 
 SAVINGS = _means("frechet_saving", "coupling > 0.9", 100)

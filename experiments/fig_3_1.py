@@ -12,7 +12,7 @@ from thesis_cli.entropy.exact import exact_entropies
 from thesis_cli.entropy.maxima import entropy_maxima
 from thesis_cli.models.factor_graph import LogPotentials
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading
-from thesis_cli.reproduction.measuring import select
+from thesis_cli.reproduction.measuring import measure, select
 from thesis_cli.studies.perturbation.low_rank_mse import sample_variance
 
 SUCCESS, SIZE = 0.3, 500
@@ -154,15 +154,12 @@ def _paths(frame):
     return table.to_numpy(), table.columns.to_numpy()
 
 
-def _distance_from_maji(side):
+@measure
+def _distance_from_maji(frame, side):
     """Largest distance of a path from gamma(x*) at alpha = 1 + side NEAR."""
-
-    def measure(frame):
-        paths, alphas = _paths(frame)
-        at = np.abs(alphas - (1 + side * NEAR)).argmin()
-        return Measurement(float(np.abs(paths[:, at] - paths[:, alphas == 1].ravel()).max()), error=ROUNDING)
-
-    return measure
+    paths, alphas = _paths(frame)
+    at = np.abs(alphas - (1 + side * NEAR)).argmin()
+    return Measurement(float(np.abs(paths[:, at] - paths[:, alphas == 1].ravel()).max()), error=ROUNDING)
 
 
 def _largest_rise(frame):
@@ -175,17 +172,14 @@ def _largest_rise_of_entropy(frame):
     return Measurement(float(frame.groupby("alpha").exact.first().diff().max()), error=1e-12)
 
 
-def _growth(estimator):
+@measure
+def _growth(frame, estimator):
     """Slope of ln variance over ln |1 - alpha|, from 0.9 to 1 - NEAR."""
-
-    def measure(frame):
-        far, near = (MOMENTS.where(f"{alpha} < alpha < 1")(frame).iloc[0] for alpha in (0.89, 1 - 2 * NEAR))
-        run = math.log(NEAR / 0.1)
-        variance, error = f"{estimator}_variance", f"{estimator}_variance_error"
-        slope = math.log(near[variance] / far[variance]) / run
-        return Measurement(slope, math.hypot(near[error] / near[variance], far[error] / far[variance]) / abs(run))
-
-    return measure
+    far, near = (MOMENTS.where(f"{alpha} < alpha < 1")(frame).iloc[0] for alpha in (0.89, 1 - 2 * NEAR))
+    run = math.log(NEAR / 0.1)
+    variance, error = f"{estimator}_variance", f"{estimator}_variance_error"
+    slope = math.log(near[variance] / far[variance]) / run
+    return Measurement(slope, math.hypot(near[error] / near[variance], far[error] / far[variance]) / abs(run))
 
 
 MOMENTS = select(part="moments")

@@ -7,7 +7,7 @@ import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
-from thesis_cli.reproduction.measuring import furthest, select, together
+from thesis_cli.reproduction.measuring import furthest, measure, select, together
 from thesis_cli.studies.privacy.published import EPSILONS, MOST_POINTS, algorithm_2
 
 DIMENSIONS = 2, 5
@@ -101,22 +101,19 @@ def _over_baseline(*points):
     return near.over(BASELINE, "dimension", "points").where(KNOWN).largest()
 
 
-def _more_over_many(dimension, epsilon):
+@measure
+def _more_over_many(frame, dimension, epsilon):
     """Ratio of the distances in the range `MORE` of M to those in `MANY`, both geometric means; the
     noise of each M is drawn anew."""
     drawn = select(curve="Algorithm 2", noise="published", dimension=dimension, epsilon=epsilon)
-
-    def measure(frame):
-        rows = drawn(frame)
-        logs = rows.assign(log=np.log(rows.distance)).pivot_table(index="draw", columns="points", values="log")
-        many, more = (logs.loc[:, low:high] for low, high in (MANY, MORE))
-        if more.empty or len(logs) < 3:
-            return None
-        found = more.mean(axis=1) - many.mean(axis=1)
-        ratio = np.exp(found.mean())
-        return Measurement(ratio, ratio * found.sem())
-
-    return measure
+    rows = drawn(frame)
+    logs = rows.assign(log=np.log(rows.distance)).pivot_table(index="draw", columns="points", values="log")
+    many, more = (logs.loc[:, low:high] for low, high in (MANY, MORE))
+    if more.empty or len(logs) < 3:
+        return None
+    found = more.mean(axis=1) - many.mean(axis=1)
+    ratio = np.exp(found.mean())
+    return Measurement(ratio, ratio * found.sem())
 
 
 def _simplex(points):

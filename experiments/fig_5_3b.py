@@ -11,7 +11,7 @@ import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.reproduction.measuring import select
+from thesis_cli.reproduction.measuring import measure, select
 from thesis_cli.studies.synthesis.guided_searches import SOURCE
 from thesis_cli.studies.synthesis.predictions import over_trainings, trainings
 from thesis_cli.studies.synthesis.speedups import Speedup, needed_for_share
@@ -85,17 +85,14 @@ RELATIONS = {"=": "=", ">": ">", "=>": ">", "<": "<", "<=": "<"}
 """Relation of a mean to its parts, by the relation of the parts to the published ones."""
 
 
-def _measure(search, trained, length):
+@measure
+def _measure(frame, search, trained, length):
     chosen = select(search=search, trained=trained, length=length)
-
-    def measure(frame):
-        known = _mean_speedups(chosen(frame))
-        if known.empty:
-            return None
-        row = known.iloc[0]
-        return Measurement(*Speedup(row.log10, row.standard_error, row.relation).against(0.0))
-
-    return measure
+    known = _mean_speedups(chosen(frame))
+    if known.empty:
+        return None
+    row = known.iloc[0]
+    return Measurement(*Speedup(row.log10, row.standard_error, row.relation).against(0.0))
 
 
 def _beyond(frame):

@@ -10,6 +10,7 @@ import pandas as pd
 
 from thesis_cli.base.figures import panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
+from thesis_cli.reproduction.measuring import measure
 from thesis_cli.studies.synthesis.attribute_figures import attributes_on_top, numbers, square
 from thesis_cli.studies.synthesis.predictions import predicted, version
 from thesis_cli.studies.synthesis.rank_loss import ranked
@@ -81,15 +82,12 @@ def _mean(values):
     return Measurement(values.mean(), values.std(ddof=1) / len(values) ** 0.5)
 
 
-def _share(used, above):
+@measure
+def _share(frame, used, above):
     """Mean over programs of the share of what they use, or do not, whose probability is above 1/2, or
     below."""
-
-    def measure(frame):
-        chosen = frame[frame.used == used]
-        return _mean(((chosen.probability > 0.5) == above).groupby(chosen.program, sort=False).mean())
-
-    return measure
+    chosen = frame[frame.used == used]
+    return _mean(((chosen.probability > 0.5) == above).groupby(chosen.program, sort=False).mean())
 
 
 # fmt: off

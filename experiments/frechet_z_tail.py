@@ -9,7 +9,7 @@ import pandas as pd
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.perturbation.tricks.tricks import power
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.reproduction.measuring import select
+from thesis_cli.reproduction.measuring import measure, select
 
 THRESHOLDS = np.geomspace(1, 1000, 31)
 BLOCK = 2**18
@@ -67,19 +67,16 @@ def plot(frame):
     return figure
 
 
-def _tail_index(alpha):
+@measure
+def _tail_index(frame, alpha):
     """The tail index -d ln P / d ln z between z = 32 and z = 316."""
     ends = [select(f"{z - 1} < z < {z + 1}", alpha=alpha) for z in (32, 316)]
-
-    def measure(frame):
-        low, high = (end(frame).iloc[0] for end in ends)
-        if high.probability == 0:
-            return None
-        width = math.log(high.z / low.z)
-        error = math.hypot(high.standard_error / high.probability, low.standard_error / low.probability)
-        return Measurement(math.log(low.probability / high.probability) / width, error / width)
-
-    return measure
+    low, high = (end(frame).iloc[0] for end in ends)
+    if high.probability == 0:
+        return None
+    width = math.log(high.z / low.z)
+    error = math.hypot(high.standard_error / high.probability, low.standard_error / low.probability)
+    return Measurement(math.log(low.probability / high.probability) / width, error / width)
 
 
 CAPTION = (

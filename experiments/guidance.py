@@ -10,6 +10,7 @@ import numpy as np
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement
+from thesis_cli.reproduction.measuring import measure
 from thesis_cli.studies.synthesis.guidance import CALL, SOURCE, STATE, plan, ratio, run, times
 from thesis_cli.studies.synthesis.guided_searches import NETWORK, PRIOR, RATE
 
@@ -78,12 +79,10 @@ def _error(values):
     return values.std(ddof=1) / len(values) ** 0.5
 
 
-def _ratio(search, guide, length):
-    def measure(frame):
-        found = ratio(frame, search, guide, length, RATE)
-        return Measurement(found.mean(), _error(found)) if len(found) >= ENOUGH else None
-
-    return measure
+@measure
+def _ratio(frame, search, guide, length):
+    found = ratio(frame, search, guide, length, RATE)
+    return Measurement(found.mean(), _error(found)) if len(found) >= ENOUGH else None
 
 
 def _not_repeatable(row):

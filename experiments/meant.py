@@ -10,7 +10,7 @@ import numpy as np
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.reproduction.measuring import select
+from thesis_cli.reproduction.measuring import measure, select
 from thesis_cli.studies.synthesis.gains import share_of
 from thesis_cli.studies.synthesis.meanings import answers, calibration
 from thesis_cli.synthesis.meant.kinds import KINDS
@@ -57,25 +57,19 @@ def plot(frame):
     return figure
 
 
-def _right(column, **rows):
+@measure
+def _right(frame, column, **rows):
     """Share of the answers that are right."""
-
-    def measure(frame):
-        found = select(**rows)(frame)[column].astype(float).dropna()
-        return Measurement(*share_of(int(found.sum()), len(found))) if len(found) else None
-
-    return measure
+    found = select(**rows)(frame)[column].astype(float).dropna()
+    return Measurement(*share_of(int(found.sum()), len(found))) if len(found) else None
 
 
-def _gain(**rows):
+@measure
+def _gain(frame, **rows):
     """Share of right answers of the most probable program, less that of the shortest one."""
-
-    def measure(frame):
-        found = select(**rows)(frame)
-        gain = (found.meant - found.shortest).to_numpy(float)
-        return Measurement(gain.mean(), max(gain.std(), 0.1) / len(gain) ** 0.5) if len(gain) else None
-
-    return measure
+    found = select(**rows)(frame)
+    gain = (found.meant - found.shortest).to_numpy(float)
+    return Measurement(gain.mean(), max(gain.std(), 0.1) / len(gain) ** 0.5) if len(gain) else None
 
 
 def _miscalibration(frame):
@@ -93,16 +87,13 @@ def _ceiling(frame):
     return Measurement(rest.mean(), rest.std() / len(rest) ** 0.5)
 
 
-def _limit(**rows):
+@measure
+def _limit(frame, **rows):
     """Share of right answers that no rule exceeds: what was not weighed is taken for one behaviour, which would be
     the answer wherever it is more probable than the best one."""
-
-    def measure(frame):
-        found = select(**rows)(frame)
-        best = np.maximum(found.share, found.unseen).to_numpy(float)
-        return Measurement(best.mean(), best.std() / len(best) ** 0.5) if len(best) else None
-
-    return measure
+    found = select(**rows)(frame)
+    best = np.maximum(found.share, found.unseen).to_numpy(float)
+    return Measurement(best.mean(), best.std() / len(best) ** 0.5) if len(best) else None
 
 
 def _median_questions(frame):

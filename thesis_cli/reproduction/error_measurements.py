@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.reproduction.experiment import Measure, Measurement
-from thesis_cli.reproduction.measuring import SelectedRows, select
+from thesis_cli.reproduction.measuring import SelectedRows, measure, select
 from thesis_cli.studies.perturbation.error_summary import ROUNDING
 
 Range = tuple[float, float]
@@ -54,39 +54,33 @@ def extreme(methods: list[str], column: str, **where: Any) -> Measure:
     return found.least(error=ROUNDING) if column == "lowest" else found.largest(error=ROUNDING)
 
 
-def share(method: str, column: str, less: str = "", *, one_less: bool = False, **where: Any) -> Measure:
+@measure
+def share(
+    frame: pd.DataFrame, method: str, column: str, less: str = "", *, one_less: bool = False, **where: Any
+) -> Measurement | None:
     """Share of all models, from a column of shares, or with `one_less` 1 less that share."""
-    chosen = cells(method, less, **where)
-
-    def measure(frame: pd.DataFrame) -> Measurement | None:
-        rows = chosen(frame)
-        if rows.empty:
-            return None
-        total = float(rows.models.sum())
-        value = float((rows[column] * rows.models).sum()) / total
-        value = 1 - value if one_less else value
-        return Measurement(value, (value * (1 - value) / total) ** 0.5, error=1 / total)
-
-    return measure
+    rows = cells(method, less, **where)(frame)
+    if rows.empty:
+        return None
+    total = float(rows.models.sum())
+    value = float((rows[column] * rows.models).sum()) / total
+    value = 1 - value if one_less else value
+    return Measurement(value, (value * (1 - value) / total) ** 0.5, error=1 / total)
 
 
+@measure
 def time_ratio(
-    first: tuple[str, str], second: tuple[str, str], *, scale: float = 1.0, couplings: Range = ALL
-) -> Measure:
+    frame: pd.DataFrame, first: tuple[str, str], second: tuple[str, str], *, scale: float = 1.0, couplings: Range = ALL
+) -> Measurement | None:
     """How many times as long one method takes as another, each with its kind of models: geometric
     mean over couplings and fields, times `scale`, with its standard error."""
     of = [cells(method, kind=kind, couplings=couplings).number("seconds") for method, kind in (first, second)]
-    ratios = of[0].over(of[1], "field", "coupling").per(1 / scale)
-
-    def measure(frame: pd.DataFrame) -> Measurement | None:
-        found = ratios(frame).value.to_numpy(float)
-        logs = np.log(found[(found > 0) & np.isfinite(found)])  # some clocks tick too slowly for small models
-        if logs.size < 2:
-            return None
-        ratio = float(np.exp(logs.mean()))
-        return Measurement(ratio, ratio * float(logs.std(ddof=1)) / logs.size**0.5)
-
-    return measure
+    found = of[0].over(of[1], "field", "coupling").per(1 / scale)(frame).value.to_numpy(float)
+    logs = np.log(found[(found > 0) & np.isfinite(found)])  # some clocks tick too slowly for small models
+    if logs.size < 2:
+        return None
+    ratio = float(np.exp(logs.mean()))
+    return Measurement(ratio, ratio * float(logs.std(ddof=1)) / logs.size**0.5)
 
 
 def spread(method: str, other: str, **where: Any) -> Measure:
@@ -99,44 +93,34 @@ def nearer(lower: str, upper: str, **where: Any) -> Measure:
     return _sum([(1, cells(lower, **where)), (1, cells(upper, **where))], "mean")
 
 
-def _sum(terms: Sequence[tuple[int, SelectedRows]], column: str) -> Measure:
+@measure
+def _sum(frame: pd.DataFrame, terms: Sequence[tuple[int, SelectedRows]], column: str) -> Measurement | None:
     """Sum of the means of a column over independent rows, with signs."""
     measures = [(sign, rows.number(column, f"{column}_error").pooled()) for sign, rows in terms]
-
-    def measure(frame: pd.DataFrame) -> Measurement | None:
-        found = [(sign, number) for sign, one in measures if (number := one(frame)) is not None]
-        if len(found) < len(terms):
-            return None
-        error = np.hypot.reduce([number.standard_error for _, number in found])
-        return Measurement(sum(sign * number.value for sign, number in found), error)
-
-    return measure
+    found = [(sign, number) for sign, one in measures if (number := one(frame)) is not None]
+    if len(found) < len(terms):
+        return None
+    error = np.hypot.reduce([number.standard_error for _, number in found])
+    return Measurement(sum(sign * number.value for sign, number in found), error)
 
 
-def relative_scatter(method: str, less: str, gap: str, *, couplings: Range) -> Measure:
+@measure
+def relative_scatter(frame: pd.DataFrame, method: str, less: str, gap: str, *, couplings: Range) -> Measurement | None:
     """Root mean square of the difference of two estimates of a model, as a share of the mean gap of a
     bound."""
-    chosen, bound = cells(method, less, couplings=couplings), cells(gap, couplings=couplings)
-
-    def measure(frame: pd.DataFrame) -> Measurement | None:
-        rows = chosen(frame)
-        if rows.empty:
-            return None
-        squares = rows["mean"] ** 2 + rows.deviation**2
-        value = float(squares.mean() ** 0.5 / bound(frame)["mean"].mean())
-        return Measurement(value, value * float((rows.deviation_error / rows.deviation).mean()) / len(rows) ** 0.5)
-
-    return measure
+    rows, bound = (cells(*named, couplings=couplings)(frame) for named in ((method, less), (gap,)))
+    if rows.empty:
+        return None
+    squares = rows["mean"] ** 2 + rows.deviation**2
+    value = float(squares.mean() ** 0.5 / bound["mean"].mean())
+    return Measurement(value, value * float((rows.deviation_error / rows.deviation).mean()) / len(rows) ** 0.5)
 
 
-def least_of(measures: Sequence[Measure]) -> Measure:
+@measure
+def least_of(frame: pd.DataFrame, measures: Sequence[Measure]) -> Measurement | None:
     """The measurement that is fewest standard errors above 0."""
-
-    def measure(frame: pd.DataFrame) -> Measurement | None:
-        found = [m for one in measures if (m := one(frame)) is not None]
-        if not found:
-            return None
-        worst = min(found, key=lambda m: m.value / m.standard_error)
-        return Measurement(worst.value, worst.standard_error, weakest=max(m.standard_error for m in found))
-
-    return measure
+    found = [m for one in measures if (m := one(frame)) is not None]
+    if not found:
+        return None
+    worst = min(found, key=lambda m: m.value / m.standard_error)
+    return Measurement(worst.value, worst.standard_error, weakest=max(m.standard_error for m in found))
