@@ -100,7 +100,6 @@ def request_of(
 
     Parameters
     ----------
-    parameters : values by the names of fields.
     folder : start of relative paths among them.
     cores : number of cores that the task may use.
 

@@ -28,12 +28,7 @@ DIGITS = "%.12g"
 
 @dataclass(frozen=True)
 class ExperimentWork:
-    """Tasks of an experiment.
-
-    Parameters
-    ----------
-    path : the experiment's file.
-    """
+    """Tasks of an experiment."""
 
     path: Path
 

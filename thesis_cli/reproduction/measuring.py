@@ -251,12 +251,9 @@ def printed(
 
     Parameters
     ----------
-    name : id of the claim.
-    number : as printed.
     unit : of its last digit.
     measure : measures its log10.
     text : the number with its unit.
-    more : other fields of the claim.
     """
     return Claim(
         name,

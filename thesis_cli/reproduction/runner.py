@@ -49,10 +49,7 @@ def complete(tasks: TaskFile, engine: Engine, *, refresh: bool, bar: Bar, name: 
 
     Parameters
     ----------
-    engine : runs them.
     refresh : also run tasks whose results come from other code or inputs, instead of a warning.
-    bar : opens a progress bar.
-    name : name of the run in messages.
     """
     began = time.perf_counter()
     missing, old = _missing(tasks)
@@ -117,12 +114,8 @@ def reproduce(
 
     Parameters
     ----------
-    path : the experiment's file.
     preset : `quick`, `paper`, or another that the experiment declares.
-    engine : runs the missing tasks.
-    seed : part of every task's key.
     refresh : also run tasks whose results come from older code, instead of a warning.
-    bar : opens a progress bar.
     replace : let a table that differs, or is equal within its tolerances, take the place of the one
         that stands.
 

@@ -238,13 +238,7 @@ class TaskFile(Sequence[Task]):
 
 
 def read_tasks(path: Path, work: Work, places: Iterable[int], folder: Path) -> Iterator[Task]:
-    """The tasks at some places, in order; skips the others.
-
-    Parameters
-    ----------
-    path : the file, or a copy of it.
-    folder : folder of results.
-    """
+    """The tasks at some places, in order; skips the others."""
     chosen = set(places)
     for i, (_, line) in islice(enumerate(_lines(path)), max(chosen, default=-1) + 1):
         if i in chosen:

@@ -42,10 +42,8 @@ def continuous_maxima(
     orders : above 0, shape (A,). Order 1 is always solved, and orders from `AS_INFINITE` on need no
         noise: both are left out of the result's `orders`.
     count : number M of perturbations at each order.
-    seed : root of the random streams.
     highest : sup phi, if it is known. Otherwise a local search from the best of all points drawn
         finds a local maximum; only H_inf depends on it.
-    jobs, budget, progress : arguments of `a_star`.
     """
     check_orders(orders)
     if (orders == 0).any():

@@ -69,7 +69,6 @@ def full_rank_rows(phi: Floats, orders: Floats, sizes: Sizes, seeds: Sequence[np
     ----------
     phi : log-potentials of all configurations, shape (N,).
     orders : orders alpha, 0, 1 and inf among them or not, shape (A,).
-    sizes : numbers of perturbations and repetitions.
     seeds : seeds of the perturbations with shared and with independent noise, of the exact samples,
         and of the stratified designs.
     """
@@ -141,7 +140,6 @@ def estimates(
     ----------
     together, alone : perturbed maxima with shared noise (Thesis eq. 3.12) and with independent
         noise (eq. 3.14).
-    alpha : the order.
     shape : K and M; the first K M perturbations are used.
     log_z : exact ln Z, for the estimators that know it.
     """
@@ -192,10 +190,7 @@ def stratified_estimates(
 
     Parameters
     ----------
-    vector : the model.
     orders : orders alpha, shape (A,).
-    m : number M of perturbations.
-    seeds : a seed for each of the K designs.
     """
     found = np.empty((len(seeds), orders.size))
     for row, seed in zip(found, seeds, strict=True):

@@ -36,7 +36,6 @@ def participation_rows(log_p: Floats, count: int, seed: np.random.SeedSequence) 
     ----------
     log_p : ln p of all configurations, normalised, shape (N,).
     count : number M of perturbations.
-    seed : root of the random streams.
     """
     maxima = entropy_maxima(LogPotentials(log_p), np.array([2.0]), count, seed)
     clocks = np.exp(-np.euler_gamma - maxima.column(2.0) + logsumexp(2 * log_p))
@@ -52,7 +51,6 @@ def integral_rows(
     ----------
     log_p : ln p, normalised, shape (N,).
     log_fs : ln f by the argument that names it, each of shape (N,).
-    count, seed : arguments of `participation_rows`.
     """
     for (argument, log_f), child in zip(log_fs.items(), seed.spawn(len(log_fs)), strict=True):
         values = paired_maxima(LogPotentials(log_p), LogPotentials(log_f), count, child).weighted
@@ -67,7 +65,6 @@ def independence_rows(log_p: Floats, log_z: float, count: int, seed: np.random.S
     ----------
     log_p : distinct values of ln p, normalised, shape (N,).
     log_z : ln Z of phi = ln p + ln Z.
-    count, seed : arguments of `participation_rows`.
     """
     phi = log_p + log_z
     maxima = entropy_maxima(LogPotentials(phi), np.array([2.0]), count, seed)

@@ -67,10 +67,8 @@ def bound_rows(model: TemperedModel, tricks: Floats, count: int, seed: np.random
 
     Parameters
     ----------
-    model : a model at one order.
     tricks : b of U(b) and L(b); 0 is the Gumbel trick, shape (B,).
     count : number of MAP problems for U and as many for L.
-    seed : root of the random streams.
     """
     factor = 1 / (1 - model.order)
     yield "entropy", math.nan, model.entropy, 0.0
@@ -96,10 +94,8 @@ def error_rows(
 
     Parameters
     ----------
-    model : a model at one order.
     tricks : b of U(b), 0 among them, shape (B,).
     estimators, samples : K and M.
-    seed : root of the random streams.
     """
     maxima = model.maxima(estimators * samples, seed)
     values, n = maxima.values.reshape(estimators, samples), maxima.terms

@@ -195,8 +195,6 @@ def variance_rows(
     log_weights : ln p up to a constant, shape (N,).
     alphas : orders at which variances are measured, other than 1 and inf; crossings are added.
     curve : orders at which only the exact variance is computed, ascending.
-    perturbations : number of perturbations.
-    seed : root of the random streams.
 
     Returns
     -------
@@ -256,7 +254,6 @@ def apart_rows(
     alphas : orders other than 0, 1 and inf, shape (A,).
     expected : the ratios, shape (A,).
     perturbations : number of perturbations of each estimator.
-    seed : root of the random streams.
 
     Returns
     -------

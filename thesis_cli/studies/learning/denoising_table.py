@@ -71,7 +71,6 @@ def figure_of(frame: pd.DataFrame, ours: str, theirs: str, printed: float, witho
 
     Parameters
     ----------
-    ours, theirs : the two methods.
     printed : regularisation of the source.
     without : images whose errors are not drawn.
     """

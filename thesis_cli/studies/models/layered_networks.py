@@ -91,7 +91,6 @@ def segmentation(side: int, states: int, kept: float, strength: float, rng: np.r
 
     Parameters
     ----------
-    states : labels.
     kept : share of the edges.
     strength : standard deviation of the scores in nats.
     """

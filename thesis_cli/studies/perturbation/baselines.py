@@ -38,7 +38,6 @@ class BaselineAnswer(NamedTuple):
 
     Attributes
     ----------
-    method : its name.
     side : which bound it is, or what it estimates is.
     value : nats.
     low, high : ends of an interval or of a bound that cover ln Z with probability `CONFIDENCE`, or
@@ -66,9 +65,7 @@ def answers(
     Parameters
     ----------
     method : a key of `METHODS`.
-    graph : the model.
     size : the method's budget: perturbations, copies, MAP calls, hashes, or chains and temperatures.
-    seed : seed of all random numbers.
 
     Returns
     -------

@@ -54,9 +54,7 @@ def clamping_rows(graph: FactorGraph, phi: Floats, count: int, rng: np.random.Ge
 
     Parameters
     ----------
-    graph : the model.
     phi : log-potentials of all configurations, shape (N,).
-    count : number of samples.
     """
     log_z, n = logsumexp(phi), len(graph.cardinalities)
     partial = [phi[np.newaxis]]

@@ -223,7 +223,6 @@ class Bound(NamedTuple):
 
     Attributes
     ----------
-    method : its name.
     value : nats.
     error : standard error in nats; 0 without noise.
     seconds : processor time, with the preparation of solvers.

@@ -65,7 +65,6 @@ def curve_rows(upper: LowRankMaxima, lower: LowRankMaxima, phi: Floats) -> Itera
 
     Parameters
     ----------
-    upper, lower : sum-unary and average-unary maxima.
     phi : log-potentials of all configurations, shape (N,).
     """
     log_z, n, m = logsumexp(phi), upper.terms, upper.map_calls
@@ -98,10 +97,8 @@ def tilted_rows(
 
     Parameters
     ----------
-    solver : exact solver.
     states, phi : all configurations, shape (N, n), and their log-potentials, shape (N,).
     count : number of MAP problems at each alpha.
-    seed : root of the random streams.
     """
     graph, log_z, n = solver.graph, logsumexp(phi), states.shape[1]
     offsets = np.cumsum([0, *graph.cardinalities[:-1]])
@@ -174,7 +171,6 @@ def entropy_rows(upper: LowRankMaxima, lower: LowRankMaxima, phi: Floats) -> Ite
 
     Parameters
     ----------
-    upper, lower : sum-unary and average-unary maxima.
     phi : log-potentials of all configurations, shape (N,).
     """
     n, half = upper.terms, upper.map_calls // 2

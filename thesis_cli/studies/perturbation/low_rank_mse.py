@@ -46,10 +46,6 @@ def mse_curve(values: Floats, terms: int, log_z: float, alphas: Floats) -> MseCu
     terms : n of Thesis eq. 2.8.
     log_z : ln Z, nats.
     alphas : distinct, above -1, 0 among them, shape (A,).
-
-    Raises
-    ------
-    InputError : there is only one repetition, or no alpha is 0.
     """
     if len(values) < 2:
         raise InputError(f"{len(values)} repetitions", "there must be at least two")
@@ -85,8 +81,6 @@ def best_alpha(
     ----------
     values, terms, log_z : as for `mse_curve`.
     alphas : the alphas to choose from, shape (A,).
-    rng : source of the resampled repetitions.
-    resamples : number of resamples of all repetitions.
     """
     count = len(values)
     squares = (power_bounds(values, terms, alphas)[0] - log_z) ** 2

@@ -75,7 +75,6 @@ class PublishedMaxProduct:
 
     Parameters
     ----------
-    model : a spin glass.
     seed : seed of the orders of updates; `SEED` gives the published ones.
     schedule : damping, tolerance and the largest number of sweeps.
 

@@ -51,7 +51,6 @@ def as_in_the_source(values: Floats, samples: int, rng: np.random.Generator) -> 
     ----------
     values : perturbed maxima, a multiple of `samples`.
     samples : M.
-    rng : draws the resamples.
     """
     squares = _log_z(values.reshape(-1, samples)) ** 2
     count = len(squares)
@@ -74,7 +73,6 @@ def sharp(values: Floats, losses: Floats, samples: int, rng: np.random.Generator
     values, losses : perturbed maxima, and how much higher the true ones are; a multiple of
         `CHUNKS`.
     samples : M.
-    rng : draws the groups, and what is simulated.
     """
     parts = zip(values.reshape(CHUNKS, -1), losses.reshape(CHUNKS, -1), strict=True)
     mse = np.stack([_without_racing(samples, rng) + _added(*part, samples, rng) for part in parts])

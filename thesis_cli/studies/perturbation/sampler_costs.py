@@ -36,11 +36,9 @@ def rejection(
     ----------
     target : phi = ln q + o.
     count : number M of samples.
-    seed : root of the random stream.
     adaptive : split a box at every rejection in it (OS*); otherwise the only bound is that of the
         whole proposal.
     budget : most evaluations of o in one sample.
-    progress : called with the number of samples just drawn.
 
     Raises
     ------
@@ -115,7 +113,6 @@ class Capped:
 
     Parameters
     ----------
-    target : the target.
     points : points that cover its support densely, shape (K, D).
 
     Attributes

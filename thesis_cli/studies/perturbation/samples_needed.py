@@ -37,7 +37,6 @@ def plain_mse(values: Floats, trick: str, samples: Ints) -> tuple[Floats, Floats
     Parameters
     ----------
     values : perturbed maxima less ln Z, shape (count,).
-    trick : name of the trick.
     samples : each M, shape (S,).
     """
     squares = [estimates(values[: values.size // m * m].reshape(-1, m), trick) ** 2 for m in samples]

@@ -96,7 +96,6 @@ def paths(glass: SpinGlass, samples: int, count: int, seed: np.random.SeedSequen
     ----------
     glass : the model, of two sites or more.
     samples : MAP problems for each bound.
-    count : number of paths.
     """
     noise_seed, draw_seed = seed.spawn(2)
     rows, columns = glass.fields.shape
@@ -190,7 +189,6 @@ def without_drawing(
     phi : log-potentials, an axis for each variable.
     alpha : exponent of the bound.
     count : samples in each estimate.
-    seed : root of the random stream.
     shared : whether all prefixes use the same noise, as `SequentialSampler` does; otherwise the
         estimate at each prefix has noise of its own.
     """

@@ -236,7 +236,6 @@ def algorithm_2(
 
     Parameters
     ----------
-    most : largest number of points.
     draws : number of draws of fresh noise, from `seed`.
     constrained : numbers of points at which weights are on the simplex.
     """

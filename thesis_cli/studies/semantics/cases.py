@@ -36,8 +36,6 @@ class Case:
 
     Attributes
     ----------
-    text : the expression.
-    quantile : quantile function of its law.
     mean, sd : moments of the law; NaN if they are infinite or undefined.
     sample : independent values from a generator and their number; of a conditioned expression, values and their
         weights, as plain weighted Monte Carlo computes them.

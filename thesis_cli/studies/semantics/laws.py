@@ -72,13 +72,7 @@ def _branch(rng: np.random.Generator, count: int) -> Floats:
 
 @dataclass(frozen=True)
 class Conditioned:
-    """A conditioned expression.
-
-    Attributes
-    ----------
-    text : the expression.
-    quantile : quantile function of its law.
-    """
+    """A conditioned expression."""
 
     text: str
     quantile: Quantile = field(repr=False)
@@ -90,8 +84,6 @@ class Example:
 
     Attributes
     ----------
-    text : the expression.
-    quantile : its quantile function.
     sample : called with a generator and a number of values; returns independent values of the
         expression, as a program without embeddings computes them.
     """

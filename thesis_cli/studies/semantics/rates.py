@@ -29,13 +29,7 @@ def dense(quantile: Quantile, count: int = LEVELS) -> Expansion:
 
 
 class TargetEmbedding:
-    """Embedding of a law that many expansions are compared with.
-
-    Parameters
-    ----------
-    law : expansion that stands for it.
-    kernel : kernel of the RKHS.
-    """
+    """Embedding of a law that many expansions are compared with."""
 
     def __init__(self, law: Expansion, kernel: Kernel) -> None:
         self._sums, self.kernel = kernel.prepared(law), kernel

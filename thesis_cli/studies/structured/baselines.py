@@ -26,7 +26,6 @@ class Baseline:
 
     Attributes
     ----------
-    name : name of the method.
     learn : (task, problem) -> predictions.
     """
 

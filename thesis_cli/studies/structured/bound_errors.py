@@ -32,7 +32,6 @@ class Repetitions:
     Attributes
     ----------
     calls : MAP calls of each bound, and perturbations of all structures.
-    runs : repetitions of each estimate.
     epsilons : relative errors of Z that products guarantee; the first is that of truncated chains.
     lengths : steps of truncated chains.
     """

@@ -16,7 +16,6 @@ def count(name: str, elements: int, parents: Sequence[int] | None = None) -> int
 
     Parameters
     ----------
-    name : name of the space, as in the catalogue.
     elements : number of labels, items, vertices or nodes; up to 6 take a moment.
     parents : parents of the nodes, for subtrees.
     """

@@ -63,7 +63,6 @@ class Dataset:
 
     Attributes
     ----------
-    name : name of the data set.
     task : task with the default features.
     inputs : shape (m, p).
     input_names : names of the columns.

@@ -42,7 +42,6 @@ def numbers(axes: Axes, matrix: Floats, most: float, size: float) -> None:
     Parameters
     ----------
     most : the number that has the darkest shade.
-    size : size of the numbers, in points.
     """
     axes.imshow(np.nan_to_num(matrix), cmap=COLOURS, vmin=0, vmax=most, aspect="auto", interpolation="nearest")
     axes.grid(visible=False)

@@ -90,10 +90,7 @@ def contrasts(
 
     Parameters
     ----------
-    predicted, truth : arguments of `confusion`.
     groups : cells of the matrix; each cell with a program counts equally.
-    resamples : resamples of the bootstrap.
-    rng : draws the resamples.
 
     Returns
     -------

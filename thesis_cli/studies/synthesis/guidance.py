@@ -79,7 +79,6 @@ def run(seed: Any, search: str, guides: Sequence[str], first: int, last: int, **
 
     Parameters
     ----------
-    seed : without effect, as nothing is random.
     search : name of the search, as `guided_searches.solver` takes it, or `CALL`.
     guides : guides, written as by `plan`.
     first, last : numbers of the held-out tasks.

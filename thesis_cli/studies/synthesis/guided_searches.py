@@ -113,7 +113,6 @@ def run(
 
     Parameters
     ----------
-    seed : without effect, as nothing is random.
     trained : length T of the programs of the training corpus.
     length : T of the tasks, and of the longest programs that are searched.
     search : name of the search, as `solver` takes it.

@@ -45,10 +45,6 @@ EMBEDDING = "embedding-2"
 def trainings(name: str) -> list[str]:
     """The trainings of a network, each with the start of the digest of its weights: a parameter of
     tasks, so that results of other weights do not count.
-
-    Parameters
-    ----------
-    name : name of shipped weights.
     """
     return [version(name), *sorted(key for key in _names() if key.startswith(f"{name}-seed-"))]
 

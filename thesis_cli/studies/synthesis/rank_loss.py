@@ -119,12 +119,7 @@ class Excess:
 
 
 def excess(joint: Joint, length: int) -> Excess:
-    """The order by marginals against all C! orders.
-
-    Parameters
-    ----------
-    length : T.
-    """
+    """The order by marginals against all C! orders."""
 
     def costs(order: Sequence[int]) -> list[float]:
         found = ranked(joint.labels, order)

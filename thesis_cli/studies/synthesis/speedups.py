@@ -165,7 +165,6 @@ def needed_for_share(
     trained : length T of the programs of the training corpus.
     networks : trainings, named as by `predictions.trainings`.
     length : T of the tasks.
-    count : held-out tasks.
     nodes : programs of a task after which the search stops.
 
     Returns

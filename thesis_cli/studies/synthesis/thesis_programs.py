@@ -29,7 +29,6 @@ class Shown:
 
     Attributes
     ----------
-    name : name of its task.
     where : its place in the thesis.
     about : description of what it computes.
     printed : its listing there; None where it is lost.

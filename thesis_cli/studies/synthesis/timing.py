@@ -93,7 +93,6 @@ def until_found(solution: Solution, seconds: float) -> float:
 
     Parameters
     ----------
-    solution : solution that the solver found.
     seconds : processor seconds of the search, of which the first program took the same share as of
         the wall-clock ones.
     """
