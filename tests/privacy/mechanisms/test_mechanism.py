@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from tests.privacy.seeded_laplace import SeededLaplace
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.mechanisms import mechanism
@@ -23,7 +24,7 @@ from thesis_cli.privacy.mechanisms.mechanism import (
     opendp,
     zcdp_epsilon,
 )
-from thesis_cli.studies.privacy.seeded import NOT_PRIVATE, SeededGaussian, SeededLaplace
+from thesis_cli.studies.privacy.seeded import NOT_PRIVATE, SeededGaussian
 
 ONE = Budget(1.0, 1e-6)
 DRAWS = 20_000

@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 
 from tests.privacy.embedding.test_means import kernel_and_rows
+from tests.privacy.seeded_laplace import SeededLaplace
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.embedding.features import Features, draw_features
 from thesis_cli.privacy.kernels import RowKernel, Rows
@@ -19,7 +20,7 @@ from thesis_cli.privacy.query.two_sample import (
     random_rows,
     spectrum,
 )
-from thesis_cli.studies.privacy.seeded import SeededGaussian, SeededLaplace
+from thesis_cli.studies.privacy.seeded import SeededGaussian
 
 RUNS, ALPHA = 400, 0.05
 MARGIN = 5 * math.sqrt(ALPHA * (1 - ALPHA) / RUNS)

@@ -25,7 +25,6 @@ from thesis_cli.privacy.mechanisms.mechanism import (
     check_gaussian,
     check_sizes,
     classical_scale,
-    l1_sensitivity,
 )
 from thesis_cli.privacy.mechanisms.units import counted_blocks
 from thesis_cli.privacy.release.subspace import Constraint, Subspace, reweighted
@@ -74,30 +73,6 @@ class SeededGaussian(Adding):
 
     def _draw(self, vector: Floats, found: Calibration) -> Floats:
         return vector + found.scale * self.rng.standard_normal(vector.size)
-
-
-@dataclass(frozen=True)
-class SeededLaplace(Adding):
-    """Laplace noise of a seeded generator, for experiments: NOT PRIVATE."""
-
-    rng: np.random.Generator | np.random.RandomState
-
-    def calibrate(self, size: int, l2_sensitivity: float, budget: Budget) -> Calibration:
-        """See `Noise.calibrate`."""
-        check_sizes(size, l2_sensitivity)
-        l1 = l1_sensitivity(size, l2_sensitivity)
-        return Calibration(
-            mechanism=f"{NOT_PRIVATE}: seeded Laplace",
-            scale=l1 / budget.epsilon,
-            granularity=0.0,
-            epsilon=budget.epsilon,
-            delta=0.0,
-            sensitivity=l1,
-            norm=1,
-        )
-
-    def _draw(self, vector: Floats, found: Calibration) -> Floats:
-        return vector + self.rng.laplace(0.0, found.scale, vector.size)
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import stats
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.embeddings.expansion import Expansion
-from thesis_cli.studies.semantics.laws import inverse, product_of_uniforms, sum_of_uniforms
+from thesis_cli.studies.semantics.laws import cauchy, inverse, product_of_uniforms, sum_of_uniforms
 from thesis_cli.studies.semantics.rates import Quantile
 
 if TYPE_CHECKING:
@@ -179,7 +179,8 @@ CASES = {
         lambda rng, n: rng.normal(0, 1, n) + rng.normal(1, 2, n), True),
     "product": Case("uniform(0, 1) * uniform(0, 1)", product_of_uniforms, 1 / 4, math.sqrt(7) / 12,
         lambda rng, n: rng.random(n) * rng.random(n), True),
-    "square": _case("let x = normal(0, 1) in x * x", stats.chi2(1), lambda rng, n: rng.normal(0, 1, n) ** 2, True),
+    "square": Case("let x = normal(0, 1) in x * x", lambda level: np.asarray(ndtri((1 + level) / 2) ** 2), 1.0, _ROOT,
+        lambda rng, n: rng.normal(0, 1, n) ** 2, True),
     "exponential": _case("exp(normal(0, 1))", stats.lognorm(1), lambda rng, n: np.exp(rng.normal(0, 1, n)), True),
     "waiting": _case("exponential(1) + exponential(1) + exponential(1)", stats.gamma(3),
         lambda rng, n: rng.exponential(1, n) + rng.exponential(1, n) + rng.exponential(1, n), True),
@@ -195,7 +196,7 @@ CASES = {
     "share": _case("let a = gamma(2, 1), b = gamma(3, 1) in a / (a + b)", stats.beta(2, 3), _share, True),
     "sine": _case("sin(uniform(-pi / 2, pi / 2))", stats.arcsine(-1, 2),
         lambda rng, n: np.sin(rng.uniform(-math.pi / 2, math.pi / 2, n)), True),
-    "quotient": Case("normal(0, 1) / normal(0, 1)", stats.cauchy.ppf, math.nan, math.nan,
+    "quotient": Case("normal(0, 1) / normal(0, 1)", cauchy, math.nan, math.nan,
         lambda rng, n: rng.normal(0, 1, n) / rng.normal(0, 1, n)),
     "maximum": _case("max(uniform(0, 1), uniform(0, 1), uniform(0, 1))", stats.beta(3, 1),
         lambda rng, n: np.maximum(rng.random(n), np.maximum(rng.random(n), rng.random(n)))),
@@ -233,3 +234,11 @@ CASES = {
         stats.truncnorm(5 / _ROOT, math.inf, scale=_ROOT), _sum_above),
 }  # fmt: skip
 """Cases by name."""
+
+_MAXIMUM = "max(uniform(0, 1), max(uniform(0, 1), uniform(0, 1)))"
+EXAMPLES = {
+    **{name: CASES[name] for name in ("sum", "product", "square", "exponential")},
+    "maximum": replace(CASES["maximum"], text=_MAXIMUM, quantile=np.cbrt),
+    **{name: CASES[name] for name in ("waiting", "hierarchy", "quotient", "branch", "deep sum")},
+}
+"""The ten of them whose embeddings are measured, by name."""

@@ -14,11 +14,12 @@ from thesis_cli.embeddings.expansion import Expansion, wasserstein
 from thesis_cli.embeddings.kernels import Gaussian, median_distance
 from thesis_cli.privacy.release.files import read_release
 from thesis_cli.privacy.tables.expressions import read_columns
-from thesis_cli.semantics.composition import compose
+from thesis_cli.semantics.composition import Composed, compose
 from thesis_cli.semantics.denotation import JointTable, Settings
 from thesis_cli.semantics.parser import parse
 from thesis_cli.semantics.syntax import Call, Expression, Let
-from thesis_cli.studies.semantics.laws import Conditioned, Example
+from thesis_cli.studies.semantics.cases import Case
+from thesis_cli.studies.semantics.laws import Conditioned
 from thesis_cli.studies.semantics.rates import TargetEmbedding, dense
 
 
@@ -66,7 +67,7 @@ class EvaluationJudge:
     whose bandwidth is the law's median distance.
     """
 
-    def __init__(self, example: Example | Conditioned) -> None:
+    def __init__(self, example: Case | Conditioned) -> None:
         self._example, self._law = example, dense(example.quantile)
         self._kernel = Gaussian(median_distance(self._law))
         self._target, self._expression = TargetEmbedding(self._law, self._kernel), parse(example.text)
@@ -82,22 +83,30 @@ class EvaluationJudge:
             errors[k] = self._target.distance(found.expansion)
         values = max(1, found.evaluations // calls(self._expression))
         start = time.perf_counter()
-        if isinstance(self._example, Example):
+        if isinstance(self._example, Case):
             self._example.sample(rng, values)
         sampled = time.perf_counter() - start
-        apart = wasserstein(self._law, found.expansion)
-        return Accuracy(
-            float(errors.mean()),
-            float(errors.std(ddof=1) / math.sqrt(way.repeats)) if way.repeats > 1 else 0.0,
-            _finite(found.rkhs_error),
-            math.nan if apart is None else apart,
-            _finite(found.error.largest),
-            found.evaluations,
-            len(found.steps),
-            self._target.monte_carlo(values),
-            seconds,
-            sampled if isinstance(self._example, Example) else math.nan,
-        )
+        error = float(errors.mean()), float(errors.std(ddof=1) / math.sqrt(way.repeats)) if way.repeats > 1 else 0.0
+        seconds = seconds, sampled if isinstance(self._example, Case) else math.nan
+        return _accuracy(found, self._law, error, self._target.monte_carlo(values), seconds)
+
+
+def _accuracy(
+    found: Composed, law: Expansion, error: tuple[float, float], monte_carlo: float, seconds: tuple[float, float]
+) -> Accuracy:
+    """Errors of an evaluation, given those in the RKHS and the seconds, its own and those of Monte Carlo."""
+    apart = wasserstein(law, found.expansion)
+    return Accuracy(
+        *error,
+        bound=_finite(found.rkhs_error),
+        distance=math.nan if apart is None else apart,
+        distance_bound=_finite(found.error.largest),
+        values=found.evaluations,
+        reductions=len(found.steps),
+        monte_carlo=monte_carlo,
+        seconds=seconds[0],
+        monte_carlo_seconds=seconds[1],
+    )
 
 
 def calls(expression: Expression) -> int:
@@ -135,16 +144,5 @@ def released(path: Path, way: Way, rng: np.random.Generator) -> Accuracy:
     start = time.perf_counter()
     found = compose(parse(RELEASED, table.columns), settings, int(rng.integers(2**31)), table)
     seconds = time.perf_counter() - start
-    apart = wasserstein(law, found.expansion)
-    return Accuracy(
-        error=kernel.distance(law, found.expansion),
-        standard_error=0.0,
-        bound=_finite(found.rkhs_error),
-        distance=math.nan if apart is None else apart,
-        distance_bound=_finite(found.error.largest),
-        values=found.evaluations,
-        reductions=len(found.steps),
-        monte_carlo=math.nan,
-        seconds=seconds,
-        monte_carlo_seconds=math.nan,
-    )
+    error = kernel.distance(law, found.expansion), 0.0
+    return _accuracy(found, law, error, math.nan, (seconds, math.nan))

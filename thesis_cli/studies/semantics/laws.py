@@ -12,8 +12,6 @@ from scipy.special import gammaincinv, lambertw, ndtr, ndtri
 from thesis_cli.base.arrays import Floats
 from thesis_cli.studies.semantics.rates import FunctionOfTwo, Quantile
 
-Sample = Callable[[np.random.Generator, int], Floats]
-
 GRID = 200_001
 """Places at which a distribution function is tabulated, to be inverted."""
 
@@ -61,15 +59,6 @@ def sum_of_uniforms(count: int) -> Quantile:
     return inverse(cdf, 0.0, float(count))
 
 
-_folded = inverse(lambda x: np.asarray(ndtr(x) + ndtr(2 * x) - 1), 0.0, 9.0)
-"""Quantiles of the larger of x and -x / 2 for a standard normal x."""
-
-
-def _branch(rng: np.random.Generator, count: int) -> Floats:
-    x = rng.normal(0, 1, count)
-    return np.where(x > 0, x, -x / 2)
-
-
 @dataclass(frozen=True)
 class Conditioned:
     """A conditioned expression."""
@@ -77,61 +66,6 @@ class Conditioned:
     text: str
     quantile: Quantile = field(repr=False)
 
-
-@dataclass(frozen=True)
-class Example:
-    """An expression and its law.
-
-    Attributes
-    ----------
-    sample : called with a generator and a number of values; returns independent values of the
-        expression, as a program without embeddings computes them.
-    """
-
-    text: str
-    quantile: Quantile = field(repr=False)
-    sample: Sample = field(repr=False)
-
-
-EXAMPLES = {
-    "sum": Example(
-        "normal(0, 1) + normal(1, 2)",
-        normal(1, math.sqrt(5)),
-        lambda rng, n: rng.normal(0, 1, n) + rng.normal(1, 2, n),
-    ),
-    "product": Example(
-        "uniform(0, 1) * uniform(0, 1)", product_of_uniforms, lambda rng, n: rng.random(n) * rng.random(n)
-    ),
-    "square": Example(
-        "let x = normal(0, 1) in x * x",
-        lambda level: np.asarray(ndtri((1 + level) / 2) ** 2),
-        lambda rng, n: rng.normal(0, 1, n) ** 2,
-    ),
-    "exponential": Example(
-        "exp(normal(0, 1))", lambda level: np.asarray(np.exp(ndtri(level))), lambda rng, n: np.exp(rng.normal(0, 1, n))
-    ),
-    "maximum": Example(
-        "max(uniform(0, 1), max(uniform(0, 1), uniform(0, 1)))",
-        np.cbrt,
-        lambda rng, n: np.maximum(rng.random(n), np.maximum(rng.random(n), rng.random(n))),
-    ),
-    "waiting": Example(
-        "exponential(1) + exponential(1) + exponential(1)",
-        lambda level: np.asarray(gammaincinv(3, level)),
-        lambda rng, n: rng.exponential(1, n) + rng.exponential(1, n) + rng.exponential(1, n),
-    ),
-    "hierarchy": Example(
-        "normal(normal(0, 1), 1)", normal(0, math.sqrt(2)), lambda rng, n: rng.normal(rng.normal(0, 1, n), 1)
-    ),
-    "quotient": Example(
-        "normal(0, 1) / normal(0, 1)", cauchy, lambda rng, n: rng.normal(0, 1, n) / rng.normal(0, 1, n)
-    ),
-    "branch": Example("let x = normal(0, 1) in if(x > 0, x, -x / 2)", _folded, _branch),
-    "deep sum": Example(
-        " + ".join(["uniform(0, 1)"] * 8), sum_of_uniforms(8), lambda rng, n: rng.random((8, n)).sum(0)
-    ),
-}
-"""Ten expressions by name."""
 
 CONDITIONED = {
     "normal": Conditioned("let m = normal(0, 1), y = normal(m, 0.5) given y == 1.2 in m", normal(0.96, math.sqrt(0.2))),
