@@ -39,17 +39,17 @@ def run(seed, rows, draws, sample):
     """
     found, k, line = mixture(2), kernel(2), kernel(1)
     fresh, *children = seed.spawn(1 + draws)
-    others = found.sample(sample, np.random.default_rng(fresh)).reals
+    others = found.draw(sample, np.random.default_rng(fresh)).reals
     images = {name: f(others) for name, f in FUNCTIONS.items()}
     norms = {name: mean_of_matrix(line, image) for name, image in images.items()}
-    squared_norm = found.mean_of_matrix(k)
+    squared_norm = found.squared_norm(k)
     records = []
     for draw, child in enumerate(children):
         rng = np.random.default_rng(child)
-        table, points = found.sample(rows, rng), wide_points(2, math.isqrt(rows), rng)
+        table, points = found.draw(rows, rng), wide_points(2, math.isqrt(rows), rng)
         basis = orthonormal_basis(k, points)
         coordinates = basis.coordinates(mean_at(k, [table], points))
-        sensitivity, values = basis.l2_sensitivity(k, points, rows), found.mean_at(k, points)
+        sensitivity, values = basis.l2_sensitivity(k, points, rows), found.embedding(k, points)
         at = {name: f(points.reals) for name, f in FUNCTIONS.items()}
         values_at = {name: mean_at(line, [images[name]], at[name]) for name in FUNCTIONS}
         for epsilon in EPSILONS:

@@ -92,11 +92,11 @@ def test_algorithm_3_as_published_has_the_distances_of_the_published_run():
 def fresh_release(n, rng, constraint, epsilon, sample):
     """Norm of the weights and distances of Algorithm 2 on a new table, by the one call of the library."""
     population, k, line = mixture(2), kernel(2), kernel(1)
-    table, points = population.sample(n, rng), wide_points(2, math.isqrt(n), rng)
+    table, points = population.draw(n, rng), wide_points(2, math.isqrt(n), rng)
     noise = SeededGaussian(rng, "analytic")
     w = subspace_release(k, points, [table], n, noise, Budget(epsilon, DELTA), *constraint).weights
-    numbers = [np.abs(w).sum(), distance(k, points, w, population.mean_at(k, points), population.mean_of_matrix(k))]
-    others = population.sample(sample, rng).reals
+    numbers = [np.abs(w).sum(), distance(k, points, w, population.embedding(k, points), population.squared_norm(k))]
+    others = population.draw(sample, rng).reals
     for f in (lambda x: x[:, :1] * x[:, 1:] / 100, lambda x: x.max(1, keepdims=True)):
         at, images = (Rows.of_reals(f(x)) for x in (points.reals, others))
         numbers.append(distance(line, at, w, mean_at(line, [images], at), mean_of_matrix(line, images)))
@@ -225,4 +225,4 @@ def test_consistency_and_proxies_are_those_of_the_library():
     of = rows(proxy, statement="proxy")
     assert of.epsilon.tolist() == list(EPSILONS)
     assert ((of.left - of.right).abs() <= off * (1 + 1e-6)).all()
-    assert off == pytest.approx(math.sqrt((1 - mixture(2).mean_of_matrix(kernel(2))) / ROWS), rel=0.9)
+    assert off == pytest.approx(math.sqrt((1 - mixture(2).squared_norm(kernel(2))) / ROWS), rel=0.9)

@@ -122,14 +122,14 @@ def test_embedding_of_the_mixture():
     """Compared with samples, whose squared distance is (1 - |mu|^2) / n on average."""
     found, k, rng = mixture(2), RowKernel(np.array([5e-5, 1e-4]), np.zeros(0)), np.random.default_rng(2)
     n, samples = 20_000, 200
-    sample, points = found.sample(n, rng), Rows.of_reals(rng.normal(100, 200, (20, 2)))
+    sample, points = found.draw(n, rng), Rows.of_reals(rng.normal(100, 200, (20, 2)))
     each = k.matrix(points, sample)
-    assert (abs(found.mean_at(k, points) - each.mean(1)) < 5 * each.std(1) / n**0.5).all()
-    norm, rows = found.mean_of_matrix(k), 100
+    assert (abs(found.embedding(k, points) - each.mean(1)) < 5 * each.std(1) / n**0.5).all()
+    norm, rows = found.squared_norm(k), 100
     squared = []
     for _ in range(samples):
-        sample = found.sample(rows, rng)
-        squared.append(k.matrix(sample, sample).mean() - 2 * found.mean_at(k, sample).mean() + norm)
+        sample = found.draw(rows, rng)
+        squared.append(k.matrix(sample, sample).mean() - 2 * found.embedding(k, sample).mean() + norm)
     error = np.std(squared) / samples**0.5
     assert error < 0.1 * np.mean(squared)
     assert abs(np.mean(squared) - (1 - norm) / rows) < 5 * error

@@ -141,8 +141,8 @@ def proxies(dimension: int, points: int, draws: int, rng: np.random.Generator) -
     table = published.private_table(dimension)
     public = table[:points]
     basis, of_table = orthonormal_basis(kernel, public), mean_at(kernel, [table], public)
-    alpha, of_mixture = basis.coordinates(of_table), mixture.mean_at(kernel, public)
-    norm, norm_of_mixture = published.MEAN_OF_MATRIX[dimension], mixture.mean_of_matrix(kernel)
+    alpha, of_mixture = basis.coordinates(of_table), mixture.embedding(kernel, public)
+    norm, norm_of_mixture = published.MEAN_OF_MATRIX[dimension], mixture.squared_norm(kernel)
     found = []
     for epsilon in published.EPSILONS:
         scale = published.noise_scale("published", len(alpha), math.nan, epsilon)
@@ -156,6 +156,6 @@ def proxies(dimension: int, points: int, draws: int, rng: np.random.Generator) -
                 )
             )
     cross = float(
-        np.mean([mixture.mean_at(kernel, table[i : i + 10_000]).mean() for i in range(0, len(table), 10_000)])
+        np.mean([mixture.embedding(kernel, table[i : i + 10_000]).mean() for i in range(0, len(table), 10_000)])
     )
     return found, math.sqrt(max(0.0, norm - 2 * cross + norm_of_mixture))

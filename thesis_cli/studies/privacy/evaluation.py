@@ -91,7 +91,7 @@ class GaussianMixture:
     centres: Floats
     deviation: float
 
-    def draw(self, count: int, rng: np.random.Generator) -> Rows:
+    def draw(self, count: int, rng: np.random.Generator | np.random.RandomState) -> Rows:
         """Independent rows."""
         members = rng.choice(len(self.weights), count, p=self.weights)
         return Rows.of_reals(rng.normal(self.centres[members], self.deviation))

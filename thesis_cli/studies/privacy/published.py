@@ -22,6 +22,7 @@ from thesis_cli.privacy.embedding.means import distance, mean_at
 from thesis_cli.privacy.kernels import Codes, RowKernel, Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget, OpenDPGaussian, classical_scale
 from thesis_cli.privacy.release.subspace import Basis, Constraint, orthonormal_basis, reweighted
+from thesis_cli.studies.privacy.evaluation import GaussianMixture
 
 Points = Literal["leak", "random"]
 """Public points: rows of the table (Figure 4.1), or draws from N(0, 500^2) (Figure 4.2)."""
@@ -47,61 +48,21 @@ def kernel(dimension: int) -> RowKernel:
     return RowKernel(np.full(dimension, 1e-4 / dimension), np.zeros(0))
 
 
-@dataclass(frozen=True)
-class PublishedMixture:
-    """Population of the rows: N(c_i, 30^2) with probability p_i, whose embedding has a closed form.
-
-    Attributes
-    ----------
-    centres : c, shape (components, D).
-    weights : p, shape (components,).
-    """
-
-    centres: Floats
-    weights: Floats
-
-    def sample(self, rows: int, rng: Generator) -> Rows:
-        """Independent rows."""
-        members = rng.choice(len(self.weights), rows, p=self.weights)
-        return Rows.of_reals(rng.normal(self.centres[members], SPREAD))
-
-    def mean_at(self, kernel: RowKernel, points: Rows) -> Floats:
-        """Embedding E k(X, z) at points z, shape (M,)."""
-        return _smoothed(kernel, SPREAD**2).matrix(points, Rows.of_reals(self.centres)) @ (
-            self.weights * _shrinkage(kernel, SPREAD**2)
-        )
-
-    def mean_of_matrix(self, kernel: RowKernel) -> float:
-        """Squared norm E k(X, X') of the embedding, for independent X and X'."""
-        centres, variance = Rows.of_reals(self.centres), 2 * SPREAD**2
-        mean = self.weights @ _smoothed(kernel, variance).matrix(centres, centres) @ self.weights
-        return float(mean * _shrinkage(kernel, variance))
-
-
-def _smoothed(kernel: RowKernel, variance: float) -> RowKernel:
-    """Kernel blurred by Gaussian noise of a variance, without its factor `_shrinkage`."""
-    return RowKernel(kernel.gamma / (1 + 2 * variance * kernel.gamma), kernel.rho)
-
-
-def _shrinkage(kernel: RowKernel, variance: float) -> float:
-    return float(np.prod(1 + 2 * variance * kernel.gamma) ** -0.5)
-
-
-def mixture(dimension: int) -> PublishedMixture:
-    """Mixture of 10 Gaussians of weights proportional to 1, 1/2, ..., 1/10."""
+def mixture(dimension: int) -> GaussianMixture:
+    """Population of the rows: 10 Gaussians N(c_i, 30^2) of weights proportional to 1, 1/2, ..., 1/10."""
     return _mixture(dimension)[0]
 
 
-def _mixture(dimension: int) -> tuple[PublishedMixture, np.random.RandomState]:
+def _mixture(dimension: int) -> tuple[GaussianMixture, np.random.RandomState]:
     rng = np.random.RandomState(0)
     weights = 1 / np.arange(1.0, 11.0)
-    return PublishedMixture(rng.normal(100.0, 200.0, (10, dimension)), weights / weights.sum()), rng
+    return GaussianMixture(weights / weights.sum(), rng.normal(100.0, 200.0, (10, dimension)), SPREAD), rng
 
 
 def private_table(dimension: int) -> Rows:
     """Table of 100,000 rows of the mixture."""
     found, rng = _mixture(dimension)
-    return found.sample(ROWS, rng)
+    return found.draw(ROWS, rng)
 
 
 def wide_points(dimension: int, count: int, rng: Generator) -> Rows:
