@@ -12,7 +12,7 @@ import time
 import numpy as np
 import pandas as pd
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, label, legend_below, panels
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement, Reading, Tolerance
 from thesis_cli.reproduction.measuring import measure, select
 from thesis_cli.studies.synthesis.gains import share_of
@@ -131,11 +131,9 @@ def plot(frame):
                 shares = np.arange(len(values) + 1) / len(chosen)
                 values = np.append(values, values[-1:])
                 ax.step(values, shares[: len(values)], style, color=colour, label=f"{search}, {order}")
-            ax.set_xscale("log")
-            ax.set_ylim(0, 1.02)
+            ax.set(xscale="log", ylim=(0, 1.02))
             label(ax, name, "share solved" if length == lengths[0] else "", f"$T = {length}$" if row == 0 else "")
-    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncol=3)
-    return figure
+    return legend_below(figure, ax, 3)
 
 
 @measure

@@ -116,8 +116,7 @@ def _plot_bounds(ax, frame):
         ax.plot(ratios, np.full(len(ratios), at), "|", color=COLOURS[0], alpha=0.25, markersize=7)
     ax.axvline(1, color="black", linewidth=0.8)
     ax.set_yticks(range(len(BARS)), BARS.values())
-    ax.set_ylim(len(BARS) - 0.5, -0.5)
-    ax.set_xlim(-0.02, 1.1)
+    ax.set(ylim=(len(BARS) - 0.5, -0.5), xlim=(-0.02, 1.1))
     label(ax, "left side / right side", "", "Bounds of the proofs")
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import digamma, polygamma
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, label, legend_below, panels
 from thesis_cli.perturbation.tricks.tricks import gumbel_log_z_error, gumbel_z_error, power
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
 from thesis_cli.reproduction.measuring import furthest, measure, select
@@ -126,8 +126,7 @@ def plot(frame):
     axes[0].plot([], [], ":", color="#555555", label="sampled; its mean is infinite")
     axes[0].plot([], [], "k+", markersize=6, label="Gumbel trick, analytic")
     axes[0].plot([], [], "v", color="#555555", markersize=5, label="least MSE")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncol=4)
-    return figure
+    return legend_below(figure, axes[0], 4)
 
 
 @measure

@@ -4,7 +4,7 @@ fresh noise."""
 import numpy as np
 import pandas as pd
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, label, legend_below, panels
 from thesis_cli.inference.grid.grid import GridTransfer
 from thesis_cli.models.spin_glass import published_spin_glass, random_spin_glass
 from thesis_cli.perturbation.low_rank.low_rank import low_rank_maxima
@@ -92,8 +92,7 @@ def plot(frame):
     axes[2].axhline(1, color="black", linewidth=0.8, linestyle="--", label="largest possible")
     axes[2].legend(loc="lower left")
     label(axes[2], "coupling $C$, nats", r"var$(U)$, in units of $n\pi^2/6$", "both kinds")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncol=3)
-    return figure
+    return legend_below(figure, axes[0], 3)
 
 
 def _strip(ax, rows, column, unit):

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import kstest, kstwobign, norm
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, label, legend_below, panels
 from thesis_cli.entropy.exact import exact_entropies
 from thesis_cli.entropy.maxima import entropy_maxima
 from thesis_cli.models.factor_graph import LogPotentials
@@ -127,8 +127,7 @@ def plot(frame):
     title = f"{len(maji)} paths, geometric on {{1, ..., {SIZE}}}, $q$ = {SUCCESS}"
     label(axes[0], r"order $\alpha$", r"$\hat H_\alpha$, nats", title)
     label(axes[1], r"order $\alpha$", r"$\hat H_\alpha$, nats", r"near $\alpha$ = 1")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncol=4)
-    return figure
+    return legend_below(figure, axes[0], 4)
 
 
 def _between_orders(path):

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, label, legend_below, panels
 from thesis_cli.privacy.embedding.features import draw_features
 from thesis_cli.privacy.embedding.means import distance, mean_at
 from thesis_cli.privacy.embedding.points import synthesise
@@ -98,8 +98,7 @@ def plot(frame):
         axes[0, 0].plot([], [], color=colour, linestyle=width, label=rf"Algorithm 2, $\varepsilon$ = {epsilon:g}")
     for name, style in LEGEND.items():
         axes[0, 0].plot([], [], label=name, **style)
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncol=3)
-    return figure
+    return legend_below(figure, axes[0, 0], 3)
 
 
 def _panel(ax, rows, noise):

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, label, legend_below, panels
 from thesis_cli.privacy.embedding.means import distance, mean_at
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.reproduction.experiment import Claim, Experiment, Tolerance
@@ -110,8 +110,7 @@ def plot(frame):
     for curve, style in STYLES.items():
         name = curve if curve == "Algorithm 2" else f"Algorithm 3, {curve}"
         axes[0, 0].plot([], [], color="grey", label=name, **style)
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncol=3)
-    return figure
+    return legend_below(figure, axes[0, 0], 3)
 
 
 STYLES = {

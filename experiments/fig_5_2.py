@@ -9,7 +9,7 @@ from random import Random
 
 import numpy as np
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, label, legend_below, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
 from thesis_cli.reproduction.measuring import labelled, measured
 from thesis_cli.studies.synthesis.gains import share_of
@@ -88,12 +88,10 @@ def plot(frame):
     for place, probability in zip(places, frame.probability, strict=True):
         ax.text(place, 1.03, f"{probability:.2f}".replace("0.", "."), ha="center", fontsize=6.3)
     ax.set_xticks(places, frame.attribute, rotation=90, fontsize=7)
-    ax.set_xlim(-0.7, len(frame) - 0.3)
-    ax.set_ylim(0, 1.12)
+    ax.set(xlim=(-0.7, len(frame) - 0.3), ylim=(0, 1.12))
     ax.grid(visible=False, axis="x")
     label(ax, "", "predicted probability")
-    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncol=3)
-    return figure
+    return legend_below(figure, ax, 3)
 
 
 def _least(frame):

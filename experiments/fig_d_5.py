@@ -6,7 +6,7 @@ integers that it has not seen. What it gives for permuted properties is what cha
 
 import numpy as np
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, label, legend_below, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Tolerance
 from thesis_cli.reproduction.measuring import labelled, measured
 from thesis_cli.studies.synthesis.integer_embedding import DECODERS, decoded
@@ -52,8 +52,7 @@ def plot(frame):
     for x, y, integer in zip(few.x, few.y, few.integer, strict=True):
         side = {"ha": "left", "xytext": (2, 2)} if integer % 2 else {"ha": "right", "xytext": (-2, 2)}
         axes[1].annotate(f"{integer:.0f}", (x, y), textcoords="offset points", fontsize=6, **side)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncol=5)
-    return figure
+    return legend_below(figure, axes[0], 5)
 
 
 def _plot_points(ax, points, title):

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, label, legend_below, panels
 from thesis_cli.perturbation.tricks.tricks import power
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
 from thesis_cli.reproduction.measuring import measure, select
@@ -63,8 +63,7 @@ def plot(frame):
             ax.loglog(rows.z, rows.z * rows.bound, "--", color=colour, linewidth=0.8)
     ax.plot([], [], "--", color="#555555", label=r"bound below, which makes $\hat Z$'s mean infinite")
     label(ax, "$z$, in units of $Z$", r"$z\,P(\hat Z > z)$", r"tail of the estimators of $Z$")
-    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncol=2)
-    return figure
+    return legend_below(figure, ax, 2)
 
 
 @measure

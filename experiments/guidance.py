@@ -8,7 +8,7 @@ other times. The source's depth-first search (`dfs, source`) is timed by its pro
 
 import numpy as np
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, label, legend_below, panels
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement
 from thesis_cli.reproduction.measuring import measure
 from thesis_cli.studies.synthesis.guidance import CALL, SOURCE, STATE, plan, ratio, run, times
@@ -39,8 +39,7 @@ def plot(frame):
     _plot_ratios(ax, frame, lengths)
     for ax, search in zip(others, STYLES, strict=True):
         _plot_times(ax, frame, search, lengths)
-    figure.legend(*others[-2].get_legend_handles_labels(), loc="outside lower center", ncol=3)
-    return figure
+    return legend_below(figure, others[-2], 3)
 
 
 def _plot_ratios(ax, frame, lengths):

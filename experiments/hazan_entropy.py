@@ -80,8 +80,7 @@ def plot(frame):
                 style = {"color": COLOURS[couplings.index(c)], "linestyle": "-" if f == 1 else "--"}
                 text = f"$f$ = {f:g}, $c$ = {c:g}"
                 ax.errorbar(part["size"], part["mean"], yerr=2 * part.error, marker="o", capsize=2, label=text, **style)
-        ax.set_xscale("log")
-        ax.set_ylim(bottom=0)
+        ax.set(xscale="log", ylim=(0, None))
         ax.set_xticks(ticks := sorted(random["size"].unique()), [str(size) for size in ticks], rotation=45)
         ax.minorticks_off()
         label(ax, "side of the grid", "marginals less perturb-max,\nnats a variable", kind)

@@ -8,7 +8,7 @@ program answers the questions. Work is counted in programs, so that another mach
 
 import numpy as np
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, label, legend_below, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
 from thesis_cli.reproduction.measuring import measure, select
 from thesis_cli.studies.synthesis.gains import share_of
@@ -53,8 +53,7 @@ def plot(frame):
     label(right, "probability of the answer", "share that is right", "calibration")
     for ax in (left, middle, right):
         ax.set_ylim(0, 1.02)
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncol=3)
-    return figure
+    return legend_below(figure, left, 3)
 
 
 @measure

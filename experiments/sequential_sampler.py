@@ -128,8 +128,7 @@ def plot(frame):
             style = {"fillstyle": fill, "color": colour, "alpha": 0.7, "label": name}
             axes[0].plot(found.given_estimates, found.acceptance, "o", **style)
     axes[0].legend(loc="upper left")
-    axes[0].set_xlim(left=0)
-    axes[0].set_ylim(0, 1.05)
+    axes[0].set(xlim=(0, None), ylim=(0, 1.05))
     label(axes[0], r"$Z\,/\,\exp($estimate of $U(\alpha))$", "share accepted", "open: some steps clipped")
     grids = frame[(frame.kind == "mixed") & (frame.strength > 0)]
     for colour, (strength, part) in zip(COLOURS[4:], grids.groupby("strength"), strict=False):

@@ -144,8 +144,7 @@ def _plot_times(ax, rows):
         ax.plot(exact, limit.loc[exact.index], marker, color=colour, label=quantity, fillstyle="none")
     ends = [exact.min(), exact.max()]
     ax.plot(ends, ends, "k--", linewidth=0.8)
-    ax.set(xscale="log", yscale="log")
-    ax.set_ylim(top=1e7)
+    ax.set(xscale="log", yscale="log", ylim=(None, 1e7))
     ax.legend(loc="upper left")
     label(ax, r"exact mixing time, $\epsilon$ = 0.01", "bound", "(c) mixing times, steps")
 

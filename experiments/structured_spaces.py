@@ -172,8 +172,7 @@ def _plot_samplers(ax, rows):
         else:
             ax.text(1.19, at, f"{mean:,.0f} \u2192", ha="right", va="center", color=COLOURS[1], fontsize=7)
     ax.set_yticks(range(rows.case.nunique()), rows.case.unique())
-    ax.set_xlim(0.8, 1.2)
-    ax.set_ylim(rows.case.nunique() - 0.5, -0.5)
+    ax.set(xlim=(0.8, 1.2), ylim=(rows.case.nunique() - 0.5, -0.5))
     label(ax, r"$\chi^2$ / degrees of freedom", "", "(a) samplers")
 
 

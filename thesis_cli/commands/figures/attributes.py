@@ -65,8 +65,7 @@ def draw_bars(axes: Axes, probabilities: Floats, used: Bools | None = None) -> N
         axes.legend(handles=keys, loc="upper right", ncols=2)
     axes.set_xticks(range(len(SHOWN)), SHOWN, rotation=90)
     axes.grid(visible=False, axis="x")
-    axes.set_xlim(-0.7, len(SHOWN) - 0.3)
-    axes.set_ylim(0, 1.25 if used is not None else 1.12)
+    axes.set(xlim=(-0.7, len(SHOWN) - 0.3), ylim=(0, 1.25 if used is not None else 1.12))
     axes.set_yticks([0, 0.5, 1])
     axes.set_ylabel("probability")
 

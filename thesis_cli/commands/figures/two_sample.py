@@ -26,8 +26,7 @@ def p_values_figure(tests: Sequence[str], p_values: Sequence[float], draws: Sequ
         axes.plot([least, 1], [row, row], color="0.8", label="resolved by the draws" if not row else None)
         axes.plot([p], [row], "<" if p <= least else "o", color=COLOURS[min(row, 1)], markersize=6)
     axes.axvline(level, color="black", linestyle="--", label=f"level {level:g}")
-    axes.set_xscale("log")
-    axes.set_xlim(right=1.5)
+    axes.set(xscale="log", xlim=(None, 1.5))
     axes.set_yticks(range(len(tests)), tests)
     axes.set_ylim(len(tests) - 0.5, -0.5)
     verdict = "the populations differ" if p_values[0] <= level else "no difference found"

@@ -40,8 +40,7 @@ def solved(run: Run) -> Figure:
         _steps(axes, times, start, end, f"{name}: {len(times):,} of {total:,}", COLOURS[colour], "-:"[colour])
     if isinstance(limit, int | float):
         axes.axvline(limit, color="black", linewidth=0.8, linestyle="--", label=f"time limit, {limit:g} s")
-    axes.set_xscale("log")
-    axes.set_ylim(0, total * 1.05)
+    axes.set(xscale="log", ylim=(0, total * 1.05))
     axes.yaxis.get_major_locator().set_params(integer=True)
     axes.legend(loc="best")
     label(axes, "time of the search, s", "tasks", str(run.settings.get("tasks", run.path.name)).replace("$", r"\$"))

@@ -182,8 +182,7 @@ def _indices(run: Run, column: Sequence[int]) -> Figure:
     shares = [count / total for _, count in counts]
     figure, axes = panels(1, 1, height=3.0)
     axes.plot(ranks, shares, "o", color=COLOURS[0])
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set(xscale="log", yscale="log")
     for rank, (index, _) in list(zip(ranks, counts, strict=True))[:3]:
         axes.annotate(f"index {index}", (rank, shares[rank - 1]), (4, 4), textcoords="offset points", fontsize=6)
     title = f"{_model(run)}, {counted(total, 'draw')}, {len(counts):,} indices among them"

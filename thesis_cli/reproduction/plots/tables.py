@@ -126,8 +126,7 @@ def audited(run: Run) -> Figure:
         if run.has(column):
             axes.plot(run.numbers(column), rows, ">", color=COLOURS[k], label=name)
     axes.set_yticks(rows, [name.replace("$", r"\$") for name in names])
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.set_xlim(left=0)
+    axes.set(ylim=(len(names) - 0.5, -0.5), xlim=(0, None))
     label(axes, r"$\varepsilon$", "", "what the noise claims, and lower bounds that releases prove")
     figure.legend(loc="outside right upper")
     return figure

@@ -131,7 +131,6 @@ def _plot_traces(ax: Axes, frame: pd.DataFrame, ours: str) -> None:
         style = {1.0: "-", 0.01: "--"}.get(weight, ":")
         colour = COLOURS[0 if method == ours else 1]
         ax.plot(rows.map_calls, rows.objective, style, color=colour, label=f"{method}, {weight:g}")
-    ax.set_xscale("log")
-    ax.set_yscale("log")
+    ax.set(xscale="log", yscale="log")
     ax.legend(**BELOW, ncol=2)
     label(ax, "MAP calls", "objective, nats an image", "by regularisation")

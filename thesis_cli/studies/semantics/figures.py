@@ -34,8 +34,7 @@ def plot(frame: pd.DataFrame) -> Figure:
     _bounds(axes[1, 1], frame)
     _conditioning(axes[1, 2], frame)
     for ax in axes.flat:
-        ax.set_xscale("log")
-        ax.set_yscale("log")
+        ax.set(xscale="log", yscale="log")
     for ax, place in ((axes[0, 0], "lower left"), (axes[0, 1], "lower right"), (axes[0, 2], "lower left")):
         ax.legend(loc=place, fontsize=5.5)
     for ax in axes[1, 1:]:

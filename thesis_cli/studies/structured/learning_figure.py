@@ -87,8 +87,7 @@ def _norms(axes: Axes, frame: pd.DataFrame) -> None:
         axes.plot(weights, middle, "o-", color=colour, label=name)
         axes.fill_between(weights, ratios.min()[weights], ratios.max()[weights], color=colour, alpha=0.2, linewidth=0)
     axes.axhline(1, color="grey", linestyle="--")
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set(xscale="log", yscale="log")
     axes.legend()
     label(axes, r"regularisation $\lambda$", r"bound / $\|\hat\theta\|$", "(b) norm of the parameters")
 
@@ -104,8 +103,7 @@ def _traces(axes: Axes, frame: pd.DataFrame) -> None:
         for method, style in styles.items():
             means = part[part.method == method].groupby("passes").left.mean()
             axes.plot(means.index, means, style, color=colour)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set(xscale="log", yscale="log")
     ticks = [tick for tick in (1, 2, 5, 10, 20, 50) if tick <= rows.passes.max()]
     axes.set_xticks(ticks, [str(tick) for tick in ticks])
     axes.minorticks_off()

@@ -55,8 +55,7 @@ def draw() -> Figure:
     """The picture."""
     figure, ax = panels(1, 1, height=3.0)
     ax.set_axis_off()
-    ax.set_xlim(0, 1)
-    ax.set_ylim(0, 1)
+    ax.set(xlim=(0, 1), ylim=(0, 1))
     at = values()
     goal, first, second = (at[name] for name in "ecd")
     assert isinstance(goal, tuple)

@@ -89,8 +89,7 @@ def _shares(ax: Axes, length: int, rows: pd.DataFrame, styles: Styles) -> None:
         _published(ax, styles)
     if length in GOALS:
         ax.plot([GOALS[length][0], 10], [0.5, GOALS[length][1]], "k+", markersize=7)
-    ax.set_xscale("log")
-    ax.set_ylim(0, 1.02)
+    ax.set(xscale="log", ylim=(0, 1.02))
     label(ax, "processor seconds", "share of tasks solved", f"random tasks of $T = {length}$")
 
 

@@ -44,8 +44,7 @@ def draw_cells(cells: Cells, title: str) -> Figure:
     figure, ax = panels(1, 1, height=0.8 + 0.19 * lines)
     ax.set_axis_off()
     ax.set_title(title)
-    ax.set_xlim(0, 1)
-    ax.set_ylim(-lines - 2.2, 1.6)
+    ax.set(xlim=(0, 1), ylim=(-lines - 2.2, 1.6))
     for place, (head, shares) in enumerate(cells.groups):
         ax.text(_at(3 * place + 1), 0.9, head, ha="center", fontsize=8)
         for column, share in enumerate(shares):
