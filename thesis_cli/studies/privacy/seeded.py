@@ -44,6 +44,10 @@ class SeededGaussian(Adding):
         `Calibration`).
     published : whether the classical formula is allowed at epsilon >= 1, where it is not proven, as
         in the published runs.
+
+    Raises
+    ------
+    InputError : the formula is classical at epsilon >= 1, and not `published`.
     """
 
     rng: np.random.Generator | np.random.RandomState
@@ -110,6 +114,10 @@ def subspace_release(
     weights : "raw" as published, "l1" with sum |w_m| <= `most` (Theorem 13), "simplex" nonnegative
         of sum 1.
     most : C >= 1 of Theorem 13.
+
+    Raises
+    ------
+    InputError : no points, no rows, another number of rows than `count`, or a C below 1.
     """
     if not 1 <= most < math.inf:
         raise InputError(f"the bound on the sum of absolute weights is {most:g}", "it must be at least 1")

@@ -181,7 +181,12 @@ STATED: dict[str, tuple[Callable[[np.random.Generator, int], Generated], int, st
 
 @cache
 def stated_table(name: str) -> RealTable:
-    """One of `STATED`, always the same rows."""
+    """One of `STATED`, always the same rows.
+
+    Raises
+    ------
+    InputError : there is no such table.
+    """
     if name not in STATED:
         raise InputError(f"unknown table {name!r}", nearest(name, STATED, "the tables are"))
     law, count, target = STATED[name]
