@@ -88,7 +88,7 @@ def run(seed, images, draw, count, height, width, exact, regularisations, steps,
 
 def _tolerance(cells):
     """Steps from weights of 0 choose among equal images, and rounding, which depends on the processor, decides."""
-    return NOT_REPEATABLE if cells["method"] in (SVM, SHORT) else None
+    return NOT_REPEATABLE if cells["method"] in (SVM, SHORT, HAMMING) else None
 
 
 def plot(frame):
