@@ -236,7 +236,7 @@ def _rows(matrix: FactorMatrix, memory: int) -> Floats:
         raise InputError(
             f"holds {kind}, and as float64 it takes {bytes_text(8 * matrix.values.size)}, more than "
             f"{bytes_text(memory)}",
-            "save it as float64 or float32 of this machine's byte order, which is read where it lies",
+            "save it as float64 or float32 of this machine's byte order, which is mapped, not copied",
             source=matrix.source,
         )
     return np.asarray(matrix.values).T
