@@ -113,7 +113,8 @@ def _is_cells(value: Any) -> bool:
         found = Cells(**value)
         width = sum(len(columns) for _, columns in found.groups)
         shaped = all(len(texts) == width and isinstance(own, bool) for _, texts, own in found.rows)
-        words = [word for head, texts, *_ in (*found.groups, *found.rows) for word in (head, *texts)]
+        lines = [*found.groups, *((head, texts) for head, texts, _ in found.rows)]
+        words = [word for head, texts in lines for word in (head, *texts)]
         return shaped and width > 0 and all(map(_is_text, [*words, *found.notes]))
     except (TypeError, ValueError):
         return False
