@@ -1,4 +1,6 @@
+import dataclasses
 import io
+import json
 import re
 from unittest import mock
 
@@ -11,7 +13,7 @@ from PIL import Image
 
 from tests.conftest import ROOT
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.figures import STYLE, difference, label, panels
+from thesis_cli.base.figures import STYLE, Cells, difference, label, panels
 from thesis_cli.reproduction import figures
 from thesis_cli.reproduction.experiment import Experiment
 from thesis_cli.reproduction.registry import Checkout, load
@@ -78,6 +80,19 @@ def test_a_figure_is_the_same_bytes_again_and_its_png_does_not_depend_on_the_pdf
     assert pdf == "changed"
     assert re.fullmatch(r"changed: 0\.\d\d% of the pixels", picture)
     assert files[1].read_bytes() == png(toy("A tITle"))
+
+
+def test_the_record_has_the_table_of_its_experiment_as_long_as_there_is_one(tmp_path):
+    FRAME.to_csv(tmp_path / "toy.csv", index=False)
+    record = tmp_path / "toy.json"
+    record.write_text('{"seed": 0}')
+    cells = Cells([("time", ["50%"])], [("here", ["1 s"], True)])
+    figures.draw(dataclasses.replace(toy(), cells=lambda frame: cells), tmp_path)
+    found = json.loads(record.read_text())
+    assert list(found) == ["seed", "caption", "cells"]
+    assert found["cells"] == {"groups": [["time", ["50%"]]], "rows": [["here", ["1 s"], True]], "notes": []}
+    figures.draw(toy(), tmp_path)
+    assert json.loads(record.read_text()) == {"seed": 0, "caption": ""}
 
 
 def test_what_pictures_differ_by():

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.base.figures import difference, render
@@ -86,10 +86,12 @@ def _describe(experiment: Experiment, frame: pd.DataFrame, record: Path) -> None
         values = json.loads(record.read_text())
     except (OSError, ValueError):
         return
-    about: dict[str, Any] = {"caption": experiment.caption}
+    if not isinstance(values, dict):
+        return
+    new = {name: value for name, value in values.items() if name != "cells"} | {"caption": experiment.caption}
     if experiment.cells:
-        about["cells"] = asdict(experiment.cells(frame))
-    if isinstance(values, dict) and (text := to_json({**values, **about})) != to_json(values):
+        new["cells"] = asdict(experiment.cells(frame))
+    if (text := to_json(new)) != to_json(values):
         write_atomic({record: text})
 
 

@@ -40,9 +40,10 @@ def status(process):
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def database(postgres):
-    """A database of its own: to make one for each test, and to remove them, takes half a minute."""
+    """A database of these tests, as old as the server, since a process may come back to them after others. To
+    make one for each test, and to remove them, takes half a minute."""
     with psycopg.connect(postgres, autocommit=True) as server:
         server.execute("create database ledgers")
     return postgres.replace("/postgres", "/ledgers")

@@ -3,6 +3,7 @@
 import base64
 import html.parser
 import io
+import json
 import re
 
 import pytest
@@ -62,6 +63,17 @@ def test_what_comes_from_files_is_escaped(toy):
     text = page(gather(toy), toy.root, toy.root / "results" / "report.html")
     assert "<script>alert" not in text
     assert "Draws &lt;of&gt; it." in text
+
+
+def test_a_table_stands_in_place_of_its_picture(toy):
+    path = toy.root / "results" / "one.json"
+    cells = {"groups": [["time", ["50%", "90%"]]], "rows": [["<here>", ["1 s", "2 s"], True]], "notes": ["a <note>"]}
+    path.write_text(json.dumps({**json.loads(path.read_text()), "cells": cells}))
+    text = page(gather(toy), toy.root, toy.root / "results" / "report.html")
+    assert len([tag for tag, _ in Tags(text).all if tag == "img"]) == 1
+    row = '<tr class="own"><th scope="row">&lt;here&gt;</th><td class="number">1 s</td><td class="number">2 s</td></tr>'
+    assert row in text
+    assert "<p>a &lt;note&gt;</p>" in text
 
 
 def test_the_same_files_give_the_same_bytes(toy, text):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.figures import Cells
 from thesis_cli.base.wording import counted, is_number
 from thesis_cli.reproduction.claims import (
     FAILS,
@@ -106,13 +107,17 @@ def _is_mapping(value: object) -> bool:
     return isinstance(value, Mapping)
 
 
-def _is_cells(value: object) -> bool:
+def _is_cells(value: Any) -> bool:
     """Whether a value is a table as `Cells` has it, read from JSON."""
-    match value:
-        case {"groups": [[str(), [*_]], *_] as groups, "rows": [[str(), [*_], bool()], *_] as rows, "notes": [*_]}:
-            width = sum(len(columns) for _, columns in groups)
-            return all(len(texts) == width for _, texts, _ in rows)
-    return False
+    try:
+        found = Cells(**value)
+        width = sum(len(columns) for _, columns in found.groups)
+        shaped = all(len(texts) == width and isinstance(own, bool) for _, texts, own in found.rows)
+        lines = [*found.groups, *((head, texts) for head, texts, _ in found.rows)]
+        words = [word for head, texts in lines for word in (head, *texts)]
+        return shaped and width > 0 and all(map(_is_text, [*words, *found.notes]))
+    except (TypeError, ValueError):
+        return False
 
 
 FIELDS: Mapping[str, Callable[[object], bool]] = {
