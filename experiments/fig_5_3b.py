@@ -96,18 +96,17 @@ def _measure(frame, search, trained, length):
 
 
 def _beyond(frame):
-    """`_beyond_one` with each training."""
-    found = over_trainings([_beyond_one(rows) for _, rows in frame.groupby("training")])
+    """Mean of log10 of the speedups of the source's search on programs longer than those of training, of
+    the lengths at which each training has one; bounds count as they are."""
+    rows = select("length > trained", search="sort-and-add, source", relation=["=", ">"])(frame)
+    everywhere = rows.groupby(["trained", "length"]).training.transform("nunique") == frame.training.nunique()
+    found = over_trainings([_mean_log10(each) for _, each in rows[everywhere].groupby("training")])
     return found and Measurement(*found)
 
 
-def _beyond_one(frame):
-    """Mean of log10 of the speedups of the source's search on programs longer than those of training;
-    bounds count as they are. Networks share the test programs of a length: their errors there are
-    taken for the same, which overstates the standard error."""
-    rows = select("length > trained", search="sort-and-add, source", relation=["=", ">"])(frame)
-    if rows.empty:
-        return None
+def _mean_log10(rows):
+    """Networks share the test programs of a length: their errors there are taken for the same, which
+    overstates the standard error."""
     errors = rows.groupby("length").standard_error.sum()
     return rows.log10.mean(), float(np.sqrt((errors**2).sum())) / len(rows)
 

@@ -14,8 +14,8 @@ from thesis_cli.embeddings.expansion import Expansion, wasserstein
 from thesis_cli.embeddings.kernels import Gaussian, median_distance
 from thesis_cli.privacy.release.files import read_release
 from thesis_cli.privacy.tables.expressions import read_columns
-from thesis_cli.semantics.composition import Composed, compose
-from thesis_cli.semantics.denotation import JointTable, Settings
+from thesis_cli.semantics.composition import compose
+from thesis_cli.semantics.denotation import Composed, JointTable, Settings
 from thesis_cli.semantics.parser import parse
 from thesis_cli.semantics.syntax import Call, Expression, Let
 from thesis_cli.studies.semantics.cases import Case
@@ -87,8 +87,8 @@ class EvaluationJudge:
             self._example.sample(rng, values)
         sampled = time.perf_counter() - start
         error = float(errors.mean()), float(errors.std(ddof=1) / math.sqrt(way.repeats)) if way.repeats > 1 else 0.0
-        seconds = seconds, sampled if isinstance(self._example, Case) else math.nan
-        return _accuracy(found, self._law, error, self._target.monte_carlo(values), seconds)
+        times = seconds, sampled if isinstance(self._example, Case) else math.nan
+        return _accuracy(found, self._law, error, self._target.monte_carlo(values), times)
 
 
 def _accuracy(
