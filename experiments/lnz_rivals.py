@@ -291,6 +291,12 @@ CLAIMS = [
 ]
 # fmt: on
 
+
+def _tolerance(cells):
+    """Corrections of Frank-Wolfe end where L-BFGS-B gains 2e-9 of a value, which has up to 500 nats."""
+    return Tolerance(relative=2e-6, absolute=2e-6) if cells["method"].startswith("Frank-Wolfe") else None
+
+
 EXPERIMENT = Experiment(
     id="lnz-rivals",
     title="Other methods that ask a MAP solver for ln Z, Monte Carlo, and perturb-and-MAP",
@@ -304,10 +310,7 @@ EXPERIMENT = Experiment(
     run=run,
     plot=plot,
     caption=CAPTION,
-    tolerances={
-        # Rounding grows along the steps of Frank-Wolfe.
-        **dict.fromkeys(["error", "rms", "ratio"], Tolerance(relative=1e-6)),
-        "seconds": NOT_REPEATABLE,
-    },
+    tolerances={"seconds": NOT_REPEATABLE},
+    rows=_tolerance,
     claims=CLAIMS,
 )

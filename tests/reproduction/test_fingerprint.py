@@ -105,10 +105,17 @@ def shown(x):
 
 
 @pytest.fixture
-def package(tmp_path, monkeypatch):
-    """A package with one command, a module that it shares and one that draws."""
+def empty(tmp_path, monkeypatch):
     made = tmp_path / "thesis_cli"
-    (made / "base").mkdir(parents=True)
+    made.mkdir()
+    monkeypatch.setattr(module, "PACKAGE", made)
+    return made
+
+
+@pytest.fixture
+def package(empty):
+    """A package with one command, a module that it shares and one that draws."""
+    (empty / "base").mkdir()
     for name, text in {
         "__init__": "",
         "toy": COMMAND,
@@ -117,9 +124,8 @@ def package(tmp_path, monkeypatch):
         "base/__init__": "",
         "base/wording": "def counted(n, what):\n    return f'{n} {what}'\n",
     }.items():
-        (made / f"{name}.py").write_text(text)
-    monkeypatch.setattr(module, "PACKAGE", made)
-    return made
+        (empty / f"{name}.py").write_text(text)
+    return empty
 
 
 @pytest.mark.parametrize(
@@ -155,19 +161,17 @@ def test_what_counts_of_a_command(package, file, old, new, same):
     assert (fingerprint(package / "toy.py") == before) is same
 
 
-def test_a_changed_helper_at_any_depth_counts(tmp_path, monkeypatch):
+def test_a_changed_helper_at_any_depth_counts(empty, tmp_path):
     """estimators.py is imported by nothing in the file itself, but by what it imports."""
-    package = tmp_path / "thesis_cli"
-    (package / "deep").mkdir(parents=True)
-    (package / "__init__.py").write_text("")
-    (package / "deep" / "__init__.py").write_text("")
-    (package / "one.py").write_text("def f():\n    from thesis_cli.deep import two\n    return two.g()\n")
-    (package / "deep" / "two.py").write_text("def g():\n    return 1\n")
-    monkeypatch.setattr(module, "PACKAGE", package)
+    (empty / "deep").mkdir()
+    (empty / "__init__.py").write_text("")
+    (empty / "deep" / "__init__.py").write_text("")
+    (empty / "one.py").write_text("def f():\n    from thesis_cli.deep import two\n    return two.g()\n")
+    (empty / "deep" / "two.py").write_text("def g():\n    return 1\n")
     path = tmp_path / "e.py"
     path.write_text("from thesis_cli.one import f\ndef run(seed):\n    return f()\n")
     before = fingerprint(path)
-    (package / "deep" / "two.py").write_text("def g():\n    return 2\n")
+    (empty / "deep" / "two.py").write_text("def g():\n    return 2\n")
     assert fingerprint(path) != before
 
 
@@ -185,21 +189,18 @@ def test_results_of_searches_depend_on_every_solver():
     assert found >= {f"{entry.module}.py" for entry in SOLVERS.values()}
 
 
-def test_a_name_in_a_text_counts(tmp_path, monkeypatch):
+def test_a_name_in_a_text_counts(empty, tmp_path):
     """Rows of a registry name their code so; other texts are texts."""
-    package = tmp_path / "thesis_cli"
-    package.mkdir()
-    monkeypatch.setattr(module, "PACKAGE", package)
     path = tmp_path / "e.py"
     path.write_text("ROW, NOTE = 'thesis_cli.one:f', 'thesis_cli.two'\ndef run(seed):\n    return ROW, NOTE\n")
     one, two = "def f():\n    return 1\ndef g():\n    return 2\n", "def h():\n    return 3\n"
-    (package / "one.py").write_text(one)
-    (package / "two.py").write_text(two)
+    (empty / "one.py").write_text(one)
+    (empty / "two.py").write_text(two)
     before = fingerprint(path)
-    (package / "two.py").write_text(two.replace("3", "4"))
-    (package / "one.py").write_text(one.replace("2", "3"))
+    (empty / "two.py").write_text(two.replace("3", "4"))
+    (empty / "one.py").write_text(one.replace("2", "3"))
     assert fingerprint(path) == before
-    (package / "one.py").write_text(one.replace("1", "2"))
+    (empty / "one.py").write_text(one.replace("1", "2"))
     assert fingerprint(path) != before
 
 
@@ -208,25 +209,20 @@ def test_a_release_depends_on_the_code_of_its_method():
     assert found >= {f"{method}.py" for method in METHODS}
 
 
-def test_code_may_move(tmp_path, monkeypatch):
+def test_code_may_move(empty, tmp_path):
     """To another module, into a larger one, and from a function's import to the head of the file."""
-    package = tmp_path / "thesis_cli"
-    package.mkdir()
-    monkeypatch.setattr(module, "PACKAGE", package)
     path = tmp_path / "e.py"
     path.write_text("from thesis_cli.one import f as g\ndef run(seed):\n    return g()\n")
-    (package / "one.py").write_text("from thesis_cli import two\nK = 'thesis_cli.two'\ndef f():\n    return two.h(K)\n")
-    (package / "two.py").write_text(
-        "import numpy as np\nSIZE = 1\nnp.seterr(all='raise')\ndef h(x):\n    return SIZE\n"
-    )
+    (empty / "one.py").write_text("from thesis_cli import two\nK = 'thesis_cli.two'\ndef f():\n    return two.h(K)\n")
+    (empty / "two.py").write_text("import numpy as np\nSIZE = 1\nnp.seterr(all='raise')\ndef h(x):\n    return SIZE\n")
     before = fingerprint(path)
     assert {file.name for file in files(path)} == {"e.py", "one.py", "two.py"}
 
-    (package / "deep").mkdir()
-    (package / "deep" / "two.py").write_text((package / "two.py").read_text() + "def other():\n    return 3\n")
-    (package / "two.py").unlink()
-    (package / "one.py").unlink()
-    (package / "large.py").write_text(
+    (empty / "deep").mkdir()
+    (empty / "deep" / "two.py").write_text((empty / "two.py").read_text() + "def other():\n    return 3\n")
+    (empty / "two.py").unlink()
+    (empty / "one.py").unlink()
+    (empty / "large.py").write_text(
         "def unused():\n    return 2\nK = 'thesis_cli.deep.two'\n"
         "def f():\n    from thesis_cli.deep import two\n    return two.h(K)\n"
     )
@@ -242,11 +238,8 @@ def test_code_may_move(tmp_path, monkeypatch):
         ("f() - g()", "getattr(one, 'h')()"),
     ],
 )
-def test_names_that_are_exchanged_count(tmp_path, monkeypatch, old, new):
-    package = tmp_path / "thesis_cli"
-    package.mkdir()
-    monkeypatch.setattr(module, "PACKAGE", package)
-    (package / "one.py").write_text("def f():\n    return 1\ndef g():\n    return 2\ndef h():\n    return 3\n")
+def test_names_that_are_exchanged_count(empty, tmp_path, old, new):
+    (empty / "one.py").write_text("def f():\n    return 1\ndef g():\n    return 2\ndef h():\n    return 3\n")
     path = tmp_path / "e.py"
     text = "from thesis_cli import one\nfrom thesis_cli.one import f, g\ndef run(seed):\n    return f() - g()\n"
     path.write_text(text)
@@ -255,11 +248,8 @@ def test_names_that_are_exchanged_count(tmp_path, monkeypatch, old, new):
     assert fingerprint(path) != before
 
 
-def test_a_module_that_is_passed_on_counts_whole(tmp_path, monkeypatch):
-    package = tmp_path / "thesis_cli"
-    package.mkdir()
-    monkeypatch.setattr(module, "PACKAGE", package)
-    path, other = tmp_path / "e.py", package / "one.py"
+def test_a_module_that_is_passed_on_counts_whole(empty, tmp_path):
+    path, other = tmp_path / "e.py", empty / "one.py"
     path.write_text("from thesis_cli import one\ndef run(seed):\n    return getattr(one, 'f')()\n")
     other.write_text("def f():\n    return 1\n")
     before = fingerprint(path)
