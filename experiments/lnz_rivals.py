@@ -10,7 +10,7 @@ from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.inference.exact import exact_log_partition_function
 from thesis_cli.models.files import load_model
 from thesis_cli.models.spin_glass import published_spin_glass, random_spin_glass
-from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement, Tolerance
+from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement
 from thesis_cli.reproduction.measuring import measure, select
 from thesis_cli.studies.models.network import regular
 from thesis_cli.studies.perturbation.baselines import answers, summary
@@ -293,8 +293,9 @@ CLAIMS = [
 
 
 def _tolerance(cells):
-    """Corrections of Frank-Wolfe end where L-BFGS-B gains 2e-9 of a value, which has up to 500 nats."""
-    return Tolerance(relative=2e-6, absolute=2e-6) if cells["method"].startswith("Frank-Wolfe") else None
+    """Corrections of Frank-Wolfe by L-BFGS-B end by small gains: rounding, which depends on the processor, decides where,
+    and MAP calls follow."""
+    return NOT_REPEATABLE if cells["method"].startswith("Frank-Wolfe") else None
 
 
 EXPERIMENT = Experiment(
