@@ -293,8 +293,8 @@ CLAIMS = [
 
 
 def _tolerance(cells):
-    """Corrections of Frank-Wolfe by L-BFGS-B end by small gains: rounding, which depends on the processor, decides where,
-    and MAP calls follow."""
+    """Corrections of Frank-Wolfe by L-BFGS-B end by small gains: rounding, which depends on the processor, decides
+    where, and MAP calls follow."""
     return NOT_REPEATABLE if cells["method"].startswith("Frank-Wolfe") else None
 
 
