@@ -132,6 +132,23 @@ def test_processes_never_overspend(ledger, url, base):
     assert ledger.book().breaks == ()
 
 
+def test_a_table_that_another_process_makes_meanwhile_is_not_called_removed(ledger, url, base, monkeypatch):
+    connect = psycopg.connect
+
+    class Slow(psycopg.Connection):
+        """The first release of another process ends after the first statement about the ledger."""
+
+        def execute(self, query, *arguments):
+            result = super().execute(query, *arguments)
+            if "thesis_cli" in str(query) and psycopg.connect != connect:
+                monkeypatch.setattr(psycopg, "connect", connect)
+                Ledger(url).spend("people", EACH, limit=LIMIT)
+            return result
+
+    monkeypatch.setattr(psycopg, "connect", Slow.connect)
+    assert len(ledger.book().entries) == 1
+
+
 def test_without_the_lock_the_primary_key_refuses_the_second(ledger, url, base, monkeypatch):
     """Of two that have read the same entries, one is refused."""
     ledger.spend("people", Budget(0.25), limit=LIMIT)

@@ -177,10 +177,14 @@ class PostgreSQLStorage(Storage):
             connection.execute("select pg_advisory_xact_lock(%s)", [LOCK])
 
     def _book(self, connection: Any) -> Book | None:
-        """Entries of the table; None if there is no table."""
+        """Entries of the table; None if there is no table.
+
+        The schema is looked for first, since the table comes with it, perhaps at this moment.
+        """
+        (schema,) = connection.execute("select to_regnamespace('thesis_cli')").fetchone()
         safe = connection.execute(SAFE).fetchone()
         if safe is None:
-            if connection.execute("select to_regnamespace('thesis_cli')").fetchone()[0]:
+            if schema:
                 problem = "the database has the schema thesis_cli without the table ledger, which was removed"
                 raise self._error(problem, "restore it, or drop the schema to begin a new ledger; nothing is spent")
             return None
