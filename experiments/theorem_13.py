@@ -190,7 +190,7 @@ EXPERIMENT = Experiment(
     id="theorem-13",
     title="Theorem 13: bounded weights (seeded noise: NOT PRIVATE)",
     source="Thesis Theorem 13",
-    version=1,
+    version=2,
     presets={
         "quick": {"rows": [400, 4000], "draws": 3, "sample": 2000},
         "paper": {"rows": [1000, 3162, 10_000, 31_623, 100_000, 316_228, 1_000_000], "draws": 30, "sample": 50_000},

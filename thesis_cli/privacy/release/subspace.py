@@ -39,6 +39,8 @@ TOLERANCE, FLOOR = 1e-3, 1e-11
 """Relative and absolute excess of the squared distance of constrained weights over the least."""
 
 RIDGE = 1e-12
+MORE = 64
+"""Vertices for which room is made at a time."""
 ROUNDS = 10
 """Largest number of rounds per point in the search for weights; one or two per point of the final
 face are enough.
@@ -262,26 +264,26 @@ def _nearest(kernel: RowKernel, points: Rows, values: Floats, squared_norm: floa
     vertex of steepest descent, and drops those that the best affine combination makes negative. It
     ends when the squared distance is within TOLERANCE of the least.
     """
+    from thesis_cli.privacy.release.faces import combine
+
     size, radius = len(points), most or 1.0
-    chosen, heights = np.zeros(0, np.int64), np.zeros(0)  # the vertices are heights * k(z_chosen, .)
-    columns, shares = np.zeros((0, size)), np.zeros(0)
+    face, shares, weights = _Face(size, radius), np.zeros(0), np.zeros(size)
     for _ in range(ROUNDS * size):
         weights = np.zeros(size)
-        np.add.at(weights, chosen, shares * heights)
-        slope = shares * heights @ columns - values
+        np.add.at(weights, face.chosen, shares * face.heights)
+        slope = -values
+        combine(shares * face.heights, face.slots, face.rows, slope)
         best = int((slope if most is None else -np.abs(slope)).argmin())
         height = radius if most is None or slope[best] < 0 else -radius
         gap = float(weights @ slope) - height * slope[best]
         squared = float(weights @ (slope - values)) + squared_norm
-        held = ((chosen == best) & (heights == height)).any()
+        held = ((face.chosen == best) & (face.heights == height)).any()
         if held or (shares.size and gap <= TOLERANCE * squared + FLOOR * radius**2):
             break
-        chosen, heights = np.append(chosen, best), np.append(heights, height)
         shares = np.append(shares, 0.0 if shares.size else 1.0)
-        columns = np.vstack([columns, kernel.matrix(points[best : best + 1], points)])
+        face.enter(best, height, kernel.matrix(points[best : best + 1], points)[0], height * values[best])
         while True:
-            gram = np.multiply.outer(heights, heights) * columns[:, chosen]
-            target = _affine(gram, heights * values[chosen], radius)
+            target = face.affine()
             if (target > 0).all():
                 shares = target
                 break
@@ -289,24 +291,63 @@ def _nearest(kernel: RowKernel, points: Rows, values: Floats, squared_norm: floa
             steps = shares[blocking] / (shares[blocking] - target[blocking])
             shares = shares + steps.min() * (target - shares)
             shares[blocking[steps.argmin()]] = 0
-            kept = shares > 0
-            chosen, heights, shares, columns = chosen[kept], heights[kept], shares[kept], columns[kept]
+            face.leave(np.flatnonzero(shares <= 0))
+            shares = shares[shares > 0]
     return weights
 
 
-def _affine(gram: Floats, inner: Floats, radius: float) -> Floats:
-    """Coefficients u of sum 1 that minimise u^T G u / 2 - b^T u.
+class _Face:
+    """Vertices heights * k(z_chosen, .) of a face, and the Cholesky factor of their matrix.
 
-    Because the sum is 1, adding a constant to G changes nothing; it allows a vertex together with
-    its opposite. The ridge is as large as the rounding of G, and keeps it positive definite if
-    vertices are nearly dependent.
+    As the shares of a combination sum to 1, adding a constant to the matrix changes nothing; it
+    allows a vertex together with its opposite. The ridge is as large as the rounding of the matrix,
+    and keeps it positive definite if vertices are nearly dependent.
+
+    Attributes
+    ----------
+    chosen, heights, slots : of each vertex the number of its point, +-radius, and its row in `rows`.
+    rows : kernel of a point with all points, shape (capacity, M).
     """
-    from scipy.linalg import cho_factor, cho_solve
 
-    size = len(gram)
-    factor = cho_factor(gram + radius**2 * (1 + RIDGE * np.eye(size)))
-    free, shift = cho_solve(factor, np.column_stack([inner, np.ones(size)])).T
-    return np.asarray(free + shift * (1 - free.sum()) / shift.sum())
+    def __init__(self, points: int, radius: float) -> None:
+        self.chosen, self.heights, self.slots = np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64)
+        self.rows, self._upper, self._solved = np.empty((0, points)), np.empty((0, 0)), np.empty((2, 0))
+        self._square = radius**2
+
+    def enter(self, point: int, height: float, row: Floats, inner: float) -> None:
+        """Add a vertex, whose inner product with the target is `inner`."""
+        from thesis_cli.privacy.release.faces import enter
+
+        size = len(self.chosen)
+        if size == len(self.rows):
+            self.rows = np.pad(self.rows, ((0, MORE), (0, 0)))
+            self._upper, self._solved = np.pad(self._upper, (0, MORE)), np.pad(self._solved, ((0, 0), (0, MORE)))
+        free = np.ones(len(self.rows), bool)
+        free[self.slots] = False
+        slot = int(free.argmax())
+        self.rows[slot] = row
+        self.chosen, self.heights = np.append(self.chosen, point), np.append(self.heights, height)
+        self.slots = np.append(self.slots, slot)
+        column = height * self.heights * row[self.chosen] + self._square
+        column[size] += RIDGE * self._square
+        enter(self._upper, self._solved, size, column, np.array([inner, 1.0]), RIDGE * self._square)
+
+    def leave(self, places: Codes) -> None:
+        """Remove vertices."""
+        from thesis_cli.privacy.release.faces import leave
+
+        for place in places[::-1]:
+            leave(self._upper, self._solved, len(self.chosen), int(place))
+            self.chosen, self.heights = np.delete(self.chosen, place), np.delete(self.heights, place)
+            self.slots = np.delete(self.slots, place)
+
+    def affine(self) -> Floats:
+        """Coefficients, of sum 1, of the affine combination of the vertices that is nearest to the target."""
+        from thesis_cli.privacy.release.faces import affine
+
+        found = np.empty(len(self.chosen))
+        affine(self._upper, self._solved, found)
+        return found
 
 
 class SubspaceMethod(VectorMethod):
