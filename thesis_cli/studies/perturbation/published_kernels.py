@@ -42,27 +42,52 @@ TOP, LOW, TWIST = np.uint64(0x80000000), np.uint64(0x7FFFFFFF), np.uint64(0x9908
 MASK_B, MASK_C = np.uint64(0x9D2C5680), np.uint64(0xEFC60000)
 ONE_BIT, S7, S11, S15, S18, S32 = (np.uint64(k) for k in (1, 7, 11, 15, 18, 32))
 WORDS, SHIFT = 624, 397
+FIRST = np.uint64(WORDS + 1)
+STATE = 2 * WORDS + 1
+"""Size of the generator's state."""
+SAFE = 3.9
+"""Log-ratios that change by this many tolerances change no probability by one."""
 NONE: Any = np.int64(-1)
 """For `heard`: leave out no message."""
 
 
 @helper()
-def word(generator: Words) -> np.uint64:
-    """The next 32 bits of the Mersenne twister MT19937; generator[624] counts the words used."""
-    at: Any = np.int64(generator[WORDS])
-    if at == WORDS:
-        for k in range(WORDS):
-            joined = (generator[k] & TOP) | (generator[k + 1 if k + 1 < WORDS else 0] & LOW)
-            far = generator[k + SHIFT if k + SHIFT < WORDS else k + SHIFT - WORDS]
-            generator[k] = far ^ (joined >> ONE_BIT) ^ (TWIST * (joined & ONE_BIT))
-        at = np.int64(0)
-    generator[WORDS] = np.uint64(at + 1)
-    bits: np.uint64 = generator[at]
-    bits ^= bits >> S11
-    bits ^= (bits << S7) & MASK_B
-    bits ^= (bits << S15) & MASK_C
-    bits ^= bits >> S18
-    return bits
+def mixed(high: np.uint64, low: np.uint64, far: np.uint64) -> np.uint64:
+    joined = (high & TOP) | (low & LOW)
+    return far ^ (joined >> ONE_BIT) ^ (TWIST * (joined & ONE_BIT))
+
+
+@helper()
+def renew(generator: Words) -> None:
+    """The next 624 words of the Mersenne twister MT19937.
+
+    generator : the state, the number of words used, and the words, shape (STATE,)."""
+    for k in range(WORDS - SHIFT):
+        generator[k] = mixed(generator[k], generator[k + 1], generator[k + SHIFT])
+    for k in range(WORDS - SHIFT, WORDS - 1):
+        generator[k] = mixed(generator[k], generator[k + 1], generator[k + SHIFT - WORDS])
+    generator[WORDS - 1] = mixed(generator[WORDS - 1], generator[0], generator[SHIFT - 1])
+    for k in range(WORDS):
+        bits = generator[k]
+        bits ^= bits >> S11
+        bits ^= (bits << S7) & MASK_B
+        bits ^= (bits << S15) & MASK_C
+        bits ^= bits >> S18
+        generator[WORDS + 1 + k] = bits
+
+
+@helper()
+def shuffle(generator: Words, order: Words) -> None:
+    """Put messages into a random order, with a word of 32 bits for each but one."""
+    used = generator[WORDS]
+    for i in range(1, order.size):
+        if used == WORDS:
+            renew(generator)
+            used = np.uint64(0)
+        j = (generator[used + FIRST] * np.uint64(i + 1)) >> S32
+        used += ONE_BIT
+        order[i], order[j] = order[j], order[i]
+    generator[WORDS] = used
 
 
 @helper()
@@ -100,29 +125,52 @@ def farthest(strength: float, one: float, other: float, one_before: float, other
 
 
 @helper()
-def settled(w: Wiring, now: Floats, before: Floats, fresh: Floats, old: Floats, tolerance: float) -> bool:
-    """Whether no probability of a belief has changed by more than the tolerance.
+def changed(w: Wiring, now: Floats, before: Floats, fresh: Floats, old: Floats, at: int, tolerance: float) -> bool:
+    """Whether a probability of a belief has changed by more than the tolerance.
+
+    at : a message, for the belief of its factor; or E + v, for that of variable v."""
+    if at >= w.target.size:
+        v = at - w.target.size
+        change = 1 / (1 + np.exp(-heard(w, fresh, v, NONE))) - 1 / (1 + np.exp(-heard(w, old, v, NONE)))
+        return abs(change) > tolerance
+    d, v, u = w.reverse[at], w.target[at], w.source[at]
+    if d == at:
+        last = heard(w, before, v, at) + fresh[at]
+        change = 1 / (1 + np.exp(-heard(w, now, v, at) - fresh[at])) - 1 / (1 + np.exp(-last))
+        return abs(change) > tolerance
+    one, other = heard(w, now, v, at), heard(w, now, u, d)
+    return farthest(w.strength[at], one, other, heard(w, before, v, at), heard(w, before, u, d)) > tolerance
+
+
+@helper()
+def unsettled(
+    w: Wiring, now: Floats, before: Floats, fresh: Floats, old: Floats, moved: Floats, last: int, tolerance: float
+) -> int:
+    """The place (see `changed`) of a belief of which a probability has changed by more than the
+    tolerance, or -1.
 
     `now` and `before` are the damped messages of this sweep and the last, `fresh` and `old` the
-    undamped ones, all followed by the strengths of the unary factors."""
-    count = w.target.size
-    for v in range(w.first.size - 1):
-        change = 1 / (1 + np.exp(-heard(w, fresh, v, NONE))) - 1 / (1 + np.exp(-heard(w, old, v, NONE)))
-        if abs(change) > tolerance:
-            return False
+    undamped ones. If log-ratios change by so much in all, a probability changes by a quarter of it
+    at most.
+
+    moved : by how much the messages to a variable have changed in all, shape (n,); written.
+    last : a place to look at first."""
+    if changed(w, now, before, fresh, old, last, tolerance):
+        return last
+    count, n = w.target.size, moved.size
+    for v in range(n):
+        moved[v] = 0.0
+        for q in range(w.first[v], w.first[v + 1]):
+            moved[v] += abs(now[w.into[q]] - before[w.into[q]])
+        if changed(w, now, before, fresh, old, count + v, tolerance):
+            return count + v
     for e in range(count):
         d = w.reverse[e]
-        if d == e:
-            last = heard(w, before, w.target[e], e) + fresh[e]
-            change = 1 / (1 + np.exp(-heard(w, now, w.target[e], e) - fresh[e])) - 1 / (1 + np.exp(-last))
-            if abs(change) > tolerance:
-                return False
-        elif d > e:
-            one, other = heard(w, now, w.target[e], e), heard(w, now, w.source[e], d)
-            one_before, other_before = heard(w, before, w.target[e], e), heard(w, before, w.source[e], d)
-            if farthest(w.strength[e], one, other, one_before, other_before) > tolerance:
-                return False
-    return True
+        if d >= e:
+            most = moved[w.target[e]] + (moved[w.source[e]] if d > e else 0.0)
+            if most > SAFE * tolerance and changed(w, now, before, fresh, old, e, tolerance):
+                return e
+    return int(NONE)
 
 
 @helper()
@@ -163,33 +211,38 @@ def max_product(
     """Maximise each row of noise, shape (batch, 2 variables); fills `states` and `sweeps`."""
     damping, tolerance, max_sweeps = schedule
     count, n = w.target.size, w.first.size - 1
-    order = np.empty(count, np.int64)
+    # Unsigned, since numba asks of others whether they are negative.
+    order, source = np.empty(count, np.uint64), np.empty(count, np.uint64)
+    target, reverse = np.empty(count, np.uint64), np.empty(count, np.uint64)
     now, before, fresh, old = np.empty(count), np.empty(count), np.empty(count), np.empty(count)
-    beliefs = np.empty(n)
+    beliefs, moved, given, strength = np.empty(n), np.empty(n), np.empty(count), np.empty(count)
+    for m in range(count):
+        alone = w.source[m] < 0  # it passes 0, and its own message is given
+        source[m] = np.uint64(w.target[m] if alone else w.source[m])
+        strength[m], given[m] = (0.0, w.strength[m]) if alone else (w.strength[m], 0.0)
+        target[m], reverse[m] = np.uint64(w.target[m]), np.uint64(w.reverse[m])
     for row in range(noise.shape[0]):
         for e in range(count):
-            order[e] = e
+            order[e] = np.uint64(e)
             now[e], fresh[e] = 0.0, 0.0
+        for v in range(n):
+            given[count - n + v] = noise[row, 2 * v + 1] - noise[row, 2 * v]
+        last: Any = np.int64(count)
         for sweep in range(1, max_sweeps + 1):
+            for v in range(n):
+                beliefs[v] = 0.0
             for e in range(count):
                 before[e], old[e] = now[e], fresh[e]
-            for v in range(n):
-                beliefs[v] = heard(w, now, v, NONE)
-            for i in range(1, count):
-                j = np.int64((word(generator) * np.uint64(i + 1)) >> S32)
-                order[i], order[j] = order[j], order[i]
+                beliefs[target[e]] += now[e]
+            shuffle(generator, order)
             for m in order:
-                v = w.target[m]
-                if w.source[m] >= 0:
-                    fresh[m] = through(w.strength[m], beliefs[w.source[m]] - now[w.reverse[m]])
-                elif m < count - n:
-                    fresh[m] = w.strength[m]
-                else:
-                    fresh[m] = noise[row, 2 * v + 1] - noise[row, 2 * v]
+                fresh[m] = given[m] + through(strength[m], beliefs[source[m]] - now[reverse[m]])
                 step = (1 - damping) * (fresh[m] - now[m])
                 now[m] += step
-                beliefs[v] += step
+                beliefs[target[m]] += step
             sweeps[row] = sweep
-            if sweep > 1 and settled(w, now, before, fresh, old, tolerance):
-                break
+            if sweep > 1:
+                last = unsettled(w, now, before, fresh, old, moved, last, tolerance)
+                if last < 0:
+                    break
         decode(w, now, w.strength[0], states[row])

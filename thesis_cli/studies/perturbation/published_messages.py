@@ -23,7 +23,7 @@ from thesis_cli.base.arrays import Floats, Ints, Words
 from thesis_cli.inference.message_passing.belief_propagation import perturbed_values
 from thesis_cli.inference.message_passing.message_arrays import UpdateSchedule
 from thesis_cli.models.spin_glass import SpinGlass
-from thesis_cli.studies.perturbation.published_kernels import Wiring
+from thesis_cli.studies.perturbation.published_kernels import STATE, Wiring
 
 SEED = 42
 """Seed of libDAI's generator."""
@@ -88,7 +88,7 @@ class PublishedMaxProduct:
         self.sweeps: Ints = np.empty(0, np.int64)
         self._wiring = wiring(model)
         self._schedule = schedule
-        words: Words = np.empty(625, np.uint64)
+        words: Words = np.zeros(STATE, np.uint64)
         words[:624] = np.random.RandomState(seed).get_state(legacy=False)["state"]["key"]
         words[624] = 624
         self._generator = words
