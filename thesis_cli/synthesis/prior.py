@@ -11,16 +11,14 @@ import csv
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import as_file, files
-from itertools import product
 from pathlib import Path
-from random import Random
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis.language.dsl import DEEPCODER, EXTENDED, OPERATIONS, Language, Semantics
-from thesis_cli.synthesis.language.equivalence import Kept
-from thesis_cli.synthesis.language.program import Line, Program
+from thesis_cli.synthesis.language.dsl import DEEPCODER, EXTENDED, Language, Semantics
+from thesis_cli.synthesis.language.equivalence import Kept, probes
 from thesis_cli.synthesis.language.program_codes import SIGNATURES
+from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.search.solver import Order
 
 LENGTH, PROGRAMS, SEED = 4, 100_000, 0
@@ -84,7 +82,7 @@ def from_mapping(probabilities: Mapping[str, float], language: Language = DEEPCO
 
 def make(programs: int = PROGRAMS, language: Language = DEEPCODER) -> str:
     """The table of a language, CSV. `corpus_maker` draws programs of `DEEPCODER`; others are drawn line by
-    line, and none does what an earlier one does on the probes."""
+    line, have a value on a random input, and none does what an earlier one does on the probes."""
     shares = _corpus_shares(programs) if language is DEEPCODER else _drawn_shares(language, programs)
     rows = [f"{name},{part:.4f}" for name, part in zip(language.attributes, shares, strict=True)]
     return "\n".join(["attribute,probability", *rows]) + "\n"
@@ -102,28 +100,31 @@ def _corpus_shares(programs: int) -> Floats:
 def _drawn_shares(language: Language, programs: int) -> Floats:
     import numpy as np
 
-    rng = Random(SEED)
+    from thesis_cli.synthesis.search.depth_first import Pruning
+    from thesis_cli.synthesis.search.execution import start, step
+    from thesis_cli.synthesis.search.moves import moves
+
+    rng = np.random.default_rng(SEED)
     semantics = Semantics(dsl=language.name)
+    operations = [operation.id for operation in language.operations]
     kept = {inputs: Kept(inputs, semantics, distinct=True) for inputs in SIGNATURES}
+    tasks = [Task("any", (Example(row, 0),)) for inputs in SIGNATURES for row in probes(inputs)]
     while sum(len(found.programs) for found in kept.values()) < programs:
-        inputs = rng.choice(SIGNATURES)
-        lines: list[Line] = []
-        types = list(inputs)
+        pool = start(tasks, LENGTH, semantics)
         for _ in range(LENGTH):
-            every = [
-                Line(operation.id, taken)
-                for operation in language.operations
-                for taken in product(*([i for i, t in enumerate(types) if t is kind] for kind in operation.inputs))
-            ]
-            lines.append(rng.choice(every))
-            types.append(OPERATIONS[lines[-1].operation].output)
-        program = Program(inputs, tuple(lines))
-        if not program.unused:
-            kept[inputs].add(program)
+            found = moves(pool, operations, Pruning.UNUSED)
+            chosen = np.flatnonzero(np.bincount(found.parents, minlength=len(pool)))
+            sizes = np.bincount(found.parents, minlength=len(pool))[chosen]
+            places = np.searchsorted(found.parents, chosen) + (rng.random(len(chosen)) * sizes).astype(np.int64)
+            pool = step(pool, found.lines[places], chosen)
+        for program in map(pool.program, np.flatnonzero(pool.valid).tolist()):
+            if not program.unused:
+                kept[program.inputs].add(program)
     uses = np.zeros(len(language.attributes))
-    for program in (program for found in kept.values() for program in found.programs):
+    drawn = [program for found in kept.values() for program in found.programs]
+    for program in drawn:
         uses[list(program.attributes)] += 1
-    return np.asarray(uses / programs)
+    return np.asarray(uses / len(drawn))
 
 
 if __name__ == "__main__":
