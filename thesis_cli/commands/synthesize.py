@@ -401,16 +401,17 @@ def _guide(request: SynthesizeRequest, prior: Order) -> Guide | None:
 
 
 def _solve(search: Solver, limits: Limits, semantics: Semantics, weighs: bool, task: Task, order: Order) -> Solution:
-    """Search, and rank the programs; `weighs` gives the most probable one, and names examples that look
-    mistaken."""
-    from thesis_cli.synthesis.meant.meaning import meant, with_doubts
+    """Search, and rank the programs; `weighs` gives the most probable one, names examples that look
+    mistaken, and says what could be done where no program fits."""
+    from thesis_cli.synthesis.meant.meaning import meant, with_doubts, with_hints
 
     with about(task.name):
         found = search.solve(task, order, limits, semantics)
     if found.stopped == "interrupted":
         raise KeyboardInterrupt
     if weighs:
-        return with_doubts(meant(found, task, order, limits, semantics), task, order, limits, semantics)
+        given = task, order, limits, semantics
+        return with_hints(with_doubts(meant(found, *given), *given), *given)
     return ranked(found, order)
 
 

@@ -174,6 +174,20 @@ class Doubt:
 
 
 @dataclass(frozen=True)
+class Closest:
+    """A program that fits the most examples, if none fits all.
+
+    Attributes
+    ----------
+    missed : numbers of the examples that it does not fit, from 0.
+    program : the program.
+    """
+
+    missed: tuple[int, ...]
+    program: Program
+
+
+@dataclass(frozen=True)
 class Solution:
     """Programs that a search found, and what it proves.
 
@@ -195,6 +209,9 @@ class Solution:
         there is none.
     meaning : how probable it is that the program was meant; None if nobody asked.
     doubts : examples that look mistaken.
+    closest : the program that fits the most examples; None if one fits all, if `doubts` has it, or if
+        nobody asked.
+    larger : a program of `dsl.EXTENDED` that fits where none of the language does; None if none is known.
     """
 
     programs: tuple[Program, ...]
@@ -209,6 +226,8 @@ class Solution:
     first_after: float | None = None
     meaning: Meaning | None = None
     doubts: tuple[Doubt, ...] = ()
+    closest: Closest | None = None
+    larger: Program | None = None
 
     @property
     def program(self) -> Program | None:
