@@ -8,7 +8,7 @@ from itertools import product
 from hypothesis import strategies as st
 
 from tests.synthesis.strategies import programs
-from thesis_cli.synthesis.language.dsl import DEFAULT, LIST, OPERATIONS, Semantics, Value
+from thesis_cli.synthesis.language.dsl import DEFAULT, LIST, Semantics, Value
 from thesis_cli.synthesis.language.program import Line, Program, run
 from thesis_cli.synthesis.language.task import Example, Task
 
@@ -20,7 +20,7 @@ Tree = tuple[object, ...] | int
 def tasks(draw: st.DrawFn, longest: int = 2, semantics: Semantics = DEFAULT) -> Task:
     """What a random program of up to `longest` lines does to inputs of few small numbers, in 2 or 3
     examples."""
-    program = draw(programs(longest))
+    program = draw(programs(longest, language=semantics.language))
     numbers = st.integers(max(-9, semantics.low), min(9, semantics.high))
     kinds = [st.lists(numbers, max_size=5).map(tuple) if kind is LIST else numbers for kind in program.inputs]
     rows = draw(st.lists(st.tuples(*kinds), min_size=3, max_size=6, unique=True))
@@ -39,7 +39,7 @@ def fitting(
 
     def extend(lines: list[Line], rows: list[tuple[Value, ...]], types: list[object]) -> Iterator[list[Line]]:
         last = len(lines) + 1 == length
-        for operation in OPERATIONS:
+        for operation in semantics.language.operations:
             places = [[i for i, t in enumerate(types) if t is kind] for kind in operation.inputs]
             for arguments in product(*places):
                 values = []

@@ -6,7 +6,7 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from thesis_cli.synthesis.language.dsl import DEFAULT, INT, LIST, OPERATIONS, Semantics, Type, Value
+from thesis_cli.synthesis.language.dsl import DEEPCODER, DEFAULT, INT, LIST, Language, Semantics, Type, Value
 from thesis_cli.synthesis.language.program import Line, Program
 
 SIGNATURES = [types for count in (1, 2, 3) for types in product(Type, repeat=count) if LIST in types]
@@ -14,12 +14,14 @@ SIGNATURES = [types for count in (1, 2, 3) for types in product(Type, repeat=cou
 
 
 @st.composite
-def programs(draw: st.DrawFn, longest: int = 5, inputs: tuple[Type, ...] | None = None) -> Program:
+def programs(
+    draw: st.DrawFn, longest: int = 5, inputs: tuple[Type, ...] | None = None, language: Language = DEEPCODER
+) -> Program:
     """1 to `longest` lines, each any operation on any variables above it."""
     inputs = inputs or draw(st.sampled_from(SIGNATURES))
     types, lines = list(inputs), []
     for _ in range(draw(st.integers(1, longest))):
-        operation = draw(st.sampled_from([o for o in OPERATIONS if set(o.inputs) <= set(types)]))
+        operation = draw(st.sampled_from([o for o in language.operations if set(o.inputs) <= set(types)]))
         arguments = [draw(st.sampled_from([i for i, t in enumerate(types) if t is kind])) for kind in operation.inputs]
         lines.append(Line(operation.id, tuple(arguments)))
         types.append(operation.output)

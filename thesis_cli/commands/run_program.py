@@ -78,8 +78,8 @@ def run(request: RunProgramRequest, progress: Progress) -> RunProgramResult:
     from thesis_cli.synthesis.language import program as language
     from thesis_cli.synthesis.language.task import plain, read_inputs
 
-    semantics = semantics_of(request.division, request.range, request.max_list)
     program = language.parse(request.program) if isinstance(request.program, str) else request.program
+    semantics = semantics_of(request.division, request.range, request.max_list, program.language.name)
     content = _json(request.inputs) if isinstance(request.inputs, str | Path) else plain(request.inputs)
     inputs = read_inputs(content, "INPUTS", semantics)
     value = language.run(program, inputs, semantics)

@@ -22,8 +22,10 @@ from thesis_cli.commands.core.fields import Request, argument, option, settings_
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.inputs.programs import (
     DivisionName,
+    DslName,
     check_range,
     division_option,
+    dsl_option,
     guide_lines,
     guide_named,
     line_guide_named,
@@ -46,7 +48,7 @@ from thesis_cli.synthesis.solvers import SOLVERS, SolverName, solver
 
 if TYPE_CHECKING:
     from thesis_cli.synthesis.guided.guide import Guide
-    from thesis_cli.synthesis.language.dsl import Semantics, Value
+    from thesis_cli.synthesis.language.dsl import Language, Semantics, Value
     from thesis_cli.synthesis.language.task import BadTask, Example, Task
     from thesis_cli.synthesis.search.solver import Limits, Order, Solution, Solver
 
@@ -120,6 +122,7 @@ class SynthesizeRequest(Request):
         names="file",
         objects=True,
     )
+    dsl: DslName = dsl_option()
     division: DivisionName = division_option()
     range: tuple[int, int] = range_option()
     max_list: int = max_list_option()
@@ -139,6 +142,12 @@ class SynthesizeRequest(Request):
         if self.all and not SOLVERS[self.solver].lists_all:
             names = ", ".join(name for name, entry in SOLVERS.items() if entry.lists_all)
             raise InputError(f"--all does not go with --solver {self.solver}", f"it is for {names}")
+        if self.dsl not in SOLVERS[self.solver].dsls:
+            names = ", ".join(name for name, entry in SOLVERS.items() if self.dsl in entry.dsls)
+            raise InputError(f"--dsl {self.dsl} does not go with --solver {self.solver}", f"it is for {names}")
+        if self.dsl != "deepcoder" and isinstance(self.guide, str | Path) and str(self.guide) != "none":
+            remedy = "leave out --guide, since networks know deepcoder alone"
+            raise InputError(f"--dsl {self.dsl} does not go with --guide {self.guide}", remedy)
         if self.ask and not self.weighs:
             raise InputError("--ask needs the most probable program", f"leave out {self._overruling}")
         if self.out is not None and self.out.suffix.lower() != ".csv":
@@ -251,7 +260,7 @@ class SynthesizeResult(Result):
     @property
     def _semantics(self) -> Semantics:
         request: Any = self.request
-        return semantics_of(request.division, request.range, request.max_list)
+        return semantics_of(request.division, request.range, request.max_list, request.dsl)
 
     @presentation
     def to_dict(self) -> dict[str, Any]:
@@ -266,11 +275,14 @@ def run(request: SynthesizeRequest, progress: Progress) -> SynthesizeResult:
     from thesis_cli.synthesis.search.solver import Limits
 
     whole = Stopwatch()
-    semantics = semantics_of(request.division, request.range, request.max_list)
-    prior = _prior(request.prior)
+    semantics = semantics_of(request.division, request.range, request.max_list, request.dsl)
+    prior = _prior(request.prior, semantics.language)
     guide = _guide(request, prior)
     tasks, bad = _tasks(request, semantics)
     orders, guidance = _orders(guide, tasks, prior)
+    for order in orders:
+        if order.language is not semantics.language:
+            raise InputError(f"an order is of {order.language.name}", f"it must be of --dsl {request.dsl}")
     reading = whole.seconds
     search = solver(request.solver)  # compiles, so it comes after all that can be refused
     watch = Stopwatch()
@@ -343,7 +355,7 @@ def _orders(guide: Guide | None, tasks: Sequence[Task], prior: Order) -> tuple[l
     return orders, {"identity": guide.identity, "seconds": round(seconds, 6), "by_prior": by_prior}
 
 
-def _prior(prior: object) -> Order:
+def _prior(prior: object, language: Language) -> Order:
     """Probabilities by name, from a file, or from a mapping."""
     from thesis_cli.synthesis.guided.guide import Guide
     from thesis_cli.synthesis.prior import from_mapping, load, read
@@ -352,14 +364,14 @@ def _prior(prior: object) -> Order:
     if isinstance(prior, Order):
         return prior
     if isinstance(prior, Mapping):
-        return from_mapping(prior)
+        return from_mapping(prior, language)
     if not isinstance(prior, str | Path):
         remedy = "it must be corpus, uniform, a CSV file, probabilities by name, or an Order"
         remedy = "give it as guide" if isinstance(prior, Guide) else remedy
         raise InputError(f"--prior is an object of type {type(prior).__name__}", remedy)
     if prior == PRIOR:
-        return load()
-    return Order.uniform() if prior == "uniform" else read(Path(prior))
+        return load(language)
+    return Order.uniform(language) if prior == "uniform" else read(Path(prior), language)
 
 
 def _guide(request: SynthesizeRequest, prior: Order) -> Guide | None:
@@ -374,7 +386,8 @@ def _guide(request: SynthesizeRequest, prior: Order) -> Guide | None:
     solver = request.solver
     if guide is None:
         both = solver == "guided"  # the network for next lines, the prior for the rest
-        guide = SOLVERS[solver].guide if request.prior == PRIOR or both else "none"
+        known = request.dsl == "deepcoder" and (request.prior == PRIOR or both)
+        guide = SOLVERS[solver].guide if known else "none"
     if isinstance(guide, str | Path):
         own = SOLVERS[solver].weights if guide == "network" else ""
         if guide == "none":
@@ -388,16 +401,17 @@ def _guide(request: SynthesizeRequest, prior: Order) -> Guide | None:
 
 
 def _solve(search: Solver, limits: Limits, semantics: Semantics, weighs: bool, task: Task, order: Order) -> Solution:
-    """Search, and rank the programs; `weighs` gives the most probable one, and names examples that look
-    mistaken."""
-    from thesis_cli.synthesis.meant.meaning import meant, with_doubts
+    """Search, and rank the programs; `weighs` gives the most probable one, names examples that look
+    mistaken, and says what could be done where no program fits."""
+    from thesis_cli.synthesis.meant.meaning import meant, with_doubts, with_hints
 
     with about(task.name):
         found = search.solve(task, order, limits, semantics)
     if found.stopped == "interrupted":
         raise KeyboardInterrupt
     if weighs:
-        return with_doubts(meant(found, task, order, limits, semantics), task, order, limits, semantics)
+        given = task, order, limits, semantics
+        return with_hints(with_doubts(meant(found, *given), *given), *given)
     return ranked(found, order)
 
 

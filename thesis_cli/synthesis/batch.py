@@ -22,7 +22,7 @@ from thesis_cli.base.progress import Tick
 from thesis_cli.synthesis.language.dsl import Semantics
 from thesis_cli.synthesis.language.program import parse
 from thesis_cli.synthesis.language.task import Task, check
-from thesis_cli.synthesis.search.solver import Doubt, Meaning, Order, Solution
+from thesis_cli.synthesis.search.solver import Closest, Doubt, Meaning, Order, Solution
 
 logger = logging.getLogger("thesis_cli")
 
@@ -172,9 +172,14 @@ class Journal:
 
 
 def _weighed(found: Solution) -> dict[str, object]:
-    """Meaning and doubtful examples of a solution, in types of JSON."""
+    """Meaning, doubtful examples and hints of a solution, in types of JSON."""
     meaning = found.meaning and {**vars(found.meaning), "others": [p.one_line for p in found.meaning.others]}
-    return {"meaning": meaning, "doubts": [(doubt.example, doubt.program.one_line) for doubt in found.doubts]}
+    return {
+        "meaning": meaning,
+        "doubts": [(doubt.example, doubt.program.one_line) for doubt in found.doubts],
+        "closest": found.closest and [found.closest.missed, found.closest.program.one_line],
+        "larger": found.larger and found.larger.one_line,
+    }
 
 
 def _read_weighed(row: Mapping[str, Any]) -> dict[str, object]:
@@ -187,7 +192,13 @@ def _read_weighed(row: Mapping[str, Any]) -> dict[str, object]:
         if len(shares) != 1 + len(others) or not all(0 <= share <= 1 for share in (*shares, meaning.unseen)):
             raise ValueError
     doubts = tuple(Doubt(number, parse(text)) for number, text in row.get("doubts", ()))
-    return {"meaning": meaning, "doubts": doubts}
+    closest, larger = row.get("closest"), row.get("larger")
+    return {
+        "meaning": meaning,
+        "doubts": doubts,
+        "closest": closest and Closest(tuple(closest[0]), parse(closest[1])),
+        "larger": larger and parse(larger),
+    }
 
 
 def _near(kept: Sequence[float], now: Sequence[float]) -> bool:

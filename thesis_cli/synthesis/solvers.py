@@ -28,6 +28,7 @@ class SolverEntry:
         lambdas.
     guide : the guide that it has unless the user names one: the network, where measurements show that
         it pays for programs of any length (experiments `guidance` and `table-5-1`).
+    dsls : names of the languages that it can search.
     """
 
     module: str
@@ -37,6 +38,7 @@ class SolverEntry:
     lists_all: bool = False
     weights: str = ""
     guide: str = "none"
+    dsls: tuple[str, ...] = ("deepcoder",)
 
     @property
     def compiled(self) -> bool:
@@ -54,12 +56,14 @@ class SolverEntry:
             _module(name).prepare()
 
 
+BOTH = "deepcoder", "extended"
+
 SOLVERS = {
-    "auto": SolverEntry("auto", "Auto", ("auto",), lists_all=True, weights="next-line"),
-    "join": SolverEntry("auto", "MeetInTheMiddle", ("auto",)),
-    "dfs": SolverEntry("depth_first", "DepthFirst", ("depth_first",), lists_all=True),
-    "sort-and-add": SolverEntry("depth_first", "SortAndAdd", ("depth_first",), guide="network"),
-    "bottom-up": SolverEntry("bottom_up", "BottomUp", ("depth_first", "bottom_up")),
+    "auto": SolverEntry("auto", "Auto", ("auto",), lists_all=True, weights="next-line", dsls=BOTH),
+    "join": SolverEntry("auto", "MeetInTheMiddle", ("auto",), dsls=BOTH),
+    "dfs": SolverEntry("depth_first", "DepthFirst", ("depth_first",), lists_all=True, dsls=BOTH),
+    "sort-and-add": SolverEntry("depth_first", "SortAndAdd", ("depth_first",), guide="network", dsls=BOTH),
+    "bottom-up": SolverEntry("bottom_up", "BottomUp", ("depth_first", "bottom_up"), dsls=BOTH),
     "beam": SolverEntry("beam_search", "Beam", ("beam_search",), weights="program", guide="network"),
     "guided": SolverEntry("anytime_beam", "AnytimeBeam", ("anytime_beam",), weights="next-line", guide="network"),
     "deductive": SolverEntry("deductive_search", "Deductive", label="deductive, instead of lambda^2", guide="network"),

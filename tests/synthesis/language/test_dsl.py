@@ -13,11 +13,14 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.language.dsl import (
     ATTRIBUTES,
     BY_NAME,
+    DEEPCODER,
     DEFAULT,
+    EXTENDED,
     FUNCTIONS,
     INT,
     LAMBDAS,
     LIST,
+    LONGEST,
     OPERATIONS,
     Semantics,
     type_of,
@@ -73,6 +76,46 @@ CASES = {
     "SCANL1 (*)": [(XS, (3, -15, 0, 0, 0)), ((2,) * 7, (2, 4, 8, 16, 32, 64, 128)), ((100,) * 20, None)],
     "SCANL1 MIN": [(XS, (3, -5, -5, -5, -5))],
     "SCANL1 MAX": [((1, -5, 4, 2), (1, 1, 4, 4)), ((), ())],
+    "MAP (*10)": [((25, -4), (250, -40)), ((26,), None)],
+    "MAP (/10)": [((25, -25, 9, -9, 10, -10), (2, -2, 0, 0, 1, -1))],
+    "ZIPWITH (/)": [((7, -7, 7), (2, 2, -2, 5), (3, -3, -3)), ((1, 2), (1, 0), None), ((), (0,), ())],
+    "SCANL1 (/)": [((100, 3, -2), (100, 33, -16)), ((5, 0), None), ((0,), (0,))],
+    "LENGTH": [(XS, 5), ((), 0)],
+    "UNIQUE": [((3, 1, 3, 2, 1), (3, 1, 2)), ((), ())],
+    "COUNTS": [((3, 1, 3, 2, 3), (3, 1, 3, 1, 3)), ((), ())],
+    "INDEX": [(2, XS, 3), (3, (1, 3, 3), 1), (9, XS, None), (9, (), None)],
+    "RANGE": [(3, (1, 2, 3)), (0, ()), (-4, ()), (31, tuple(range(1, 32))), (32, None)],
+    "ITEM 1": [(XS, -5), ((1,), None)],
+    "ITEM 2": [(XS, 0), ((1, 2), None)],
+    "ITEM 3": [(XS, 2), ((), None)],
+    "FIRST 1": [(XS, (3,)), ((), ())],
+    "FIRST 2": [(XS, (3, -5)), ((1,), (1,))],
+    "FIRST 3": [(XS, (3, -5, 0))],
+    "SKIP 1": [(XS, (-5, 0, 2, -4)), ((), ())],
+    "SKIP 2": [(XS, (0, 2, -4)), ((1,), ())],
+    "SKIP 3": [(XS, (2, -4))],
+    "KEEP (>)": [(0, XS, (3, 2)), (2, XS, (3,))],
+    "KEEP (<)": [(0, XS, (-5, -4)), (9, (), ())],
+    "KEEP (==)": [(1, (1, 2, 1), (1, 1)), (7, XS, ())],
+    "TALLY (>)": [(-5, XS, 4), (0, (), 0)],
+    "TALLY (<)": [(-4, XS, 1)],
+    "TALLY (==)": [(1, (1, 2, 1), 2)],
+    "WITH (+)": [(2, XS, (5, -3, 2, 4, -2)), (255, (1,), None)],
+    "WITH (-)": [(2, XS, (1, -7, -2, 0, -6))],
+    "WITH (*)": [(-2, XS, (-6, 10, 0, -4, 8))],
+    "WITH MIN": [(0, XS, (0, -5, 0, 0, -4))],
+    "WITH MAX": [(0, XS, (3, 0, 0, 2, 0)), (0, (), ())],
+    "WITH (/)": [(2, XS, (1, -2, 0, 1, -2)), (0, XS, None), (0, (), ())],
+    "CALC (+)": [(3, -5, -2), (255, 1, None)],
+    "CALC (-)": [(3, -5, 8), (-256, 1, None)],
+    "CALC (*)": [(3, -5, -15), (16, 16, None)],
+    "CALC MIN": [(3, -5, -5)],
+    "CALC MAX": [(3, -5, 3)],
+    "CALC (/)": [(-7, 2, -3), (7, 2, 3), (2, 7, 0), (7, 0, None)],
+    "WHERE (>0)": [(XS, (9, 8, 7, 6), (9, -5, 0, 6))],
+    "WHERE (<0)": [(XS, (9, 8, 7, 6), (3, 8, 0, 2)), ((), XS, ())],
+    "WHERE (%2==0)": [(XS, (9, 8, 7, 6), (3, -5, 7, 6))],
+    "WHERE (%2==1)": [(XS, (9, 8, 7, 6), (9, 8, 0, 2))],
 }
 
 
@@ -81,14 +124,14 @@ def apply(name, *arguments, semantics=DEFAULT):
 
 
 def test_the_language_has_the_parts_that_the_thesis_counts_in_an_order_that_stays():
-    assert (len(FUNCTIONS), len(LAMBDAS), len(set(ATTRIBUTES))) == (15, 19, 34)
-    assert [operation.name for operation in OPERATIONS] == [name.replace(":", " ") for name in ORDER.split()]
-    assert [operation.id for operation in OPERATIONS] == list(range(38))
+    assert (DEEPCODER.functions, DEEPCODER.lambdas, len(set(ATTRIBUTES))) == (15, 19, 34)
+    assert [operation.name for operation in DEEPCODER.operations] == [name.replace(":", " ") for name in ORDER.split()]
+    assert [operation.id for operation in DEEPCODER.operations] == list(range(38))
     assert ATTRIBUTES[:15] == tuple(dict.fromkeys(name.partition(":")[0] for name in ORDER.split()))
 
 
 def test_signatures():
-    found = Counter((operation.inputs, operation.output) for operation in OPERATIONS)
+    found = Counter((operation.inputs, operation.output) for operation in DEEPCODER.operations)
     assert found == {
         ((LIST,), INT): 9,
         ((INT, LIST), INT): 1,
@@ -98,9 +141,19 @@ def test_signatures():
     }
 
 
+def test_the_larger_language_has_all_of_the_tables_and_the_smaller_one_comes_first():
+    assert EXTENDED.operations == OPERATIONS
+    assert [operation.id for operation in OPERATIONS] == list(range(len(OPERATIONS)))
+    assert OPERATIONS[:38] == DEEPCODER.operations
+    assert EXTENDED.attributes[:34] == DEEPCODER.attributes
+    assert set(EXTENDED.attributes) == {part.name for part in (*FUNCTIONS, *LAMBDAS)}
+    assert (DEEPCODER.lengthens, DEEPCODER.needs_list) == (False, True)
+    assert (EXTENDED.lengthens, EXTENDED.needs_list) == (True, False)
+
+
 def test_an_operation_has_the_attributes_of_its_parts():
     for operation in OPERATIONS:
-        assert " ".join(ATTRIBUTES[place] for place in operation.attributes) == operation.name
+        assert " ".join(EXTENDED.attributes[place] for place in operation.attributes) == operation.name
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
@@ -112,7 +165,7 @@ def test_values_by_hand(operation):
         assert type(result) is (type(None) if expected is None else tuple if operation.output is LIST else int)
 
 
-@pytest.mark.parametrize("divisor", [2, 3, 4])
+@pytest.mark.parametrize("divisor", [2, 3, 4, 10])
 def test_division_of_negative_numbers(divisor):
     xs = tuple(range(-20, 0))
     assert apply(f"MAP (/{divisor})", xs) == tuple(int(x / divisor) for x in xs)
@@ -128,13 +181,13 @@ def test_every_value_is_null_or_of_the_type_in_the_range_and_not_too_long(operat
             numbers = (value,) if operation.output is INT else value
             assert type_of(value) is operation.output
             assert all(type(x) is int for x in numbers)
-            assert len(numbers) <= semantics.longest
+            assert len(numbers) <= (LONGEST if operation.function.lengthens else semantics.longest)
             assert all(semantics.low <= x <= semantics.high for x in numbers)
 
 
 @given(values(LIST), values(LIST), values(INT))
 def test_shapes(xs, ys, n):
-    for operation in OPERATIONS:
+    for operation in DEEPCODER.operations:
         if operation.name.startswith(("MAP", "SCANL1")):
             assert len(operation.trunc(xs)) == len(xs)
         if operation.name.startswith("SCANL1"):

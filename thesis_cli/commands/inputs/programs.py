@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 DivisionName = Literal["trunc", "floor"]
 
+DslName = Literal["deepcoder", "extended"]
+
 
 def division_option() -> Any:
     return option("trunc", "Rounding of (/2), (/3) and (/4): toward zero (trunc) or down (floor).")
@@ -42,11 +44,17 @@ def check_range(bounds: tuple[int, int]) -> None:
         raise InputError(f"--range is {low} {high}", "LOW must be at most HIGH")
 
 
-def semantics_of(division: DivisionName, bounds: tuple[int, int], longest: int = 20) -> Semantics:
+def dsl_option() -> Any:
+    return option("deepcoder", "Language of programs: that of the thesis, or a larger one.")
+
+
+def semantics_of(
+    division: DivisionName, bounds: tuple[int, int], longest: int = 20, dsl: DslName = "deepcoder"
+) -> Semantics:
     """The semantics that the options stand for."""
     from thesis_cli.synthesis.language.dsl import Semantics
 
-    return Semantics(division, *bounds, longest)
+    return Semantics(division, *bounds, longest, dsl)
 
 
 def line_guide_named(name: str | Path, prior: Order) -> LineGuide | NetworkGuide:

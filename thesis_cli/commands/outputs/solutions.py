@@ -88,6 +88,10 @@ def task_lines(task: Task, found: Solution, limits: Limits) -> list[tuple[str, s
     lines += [("settles it" if k == 0 else "", _shown(row)) for k, row in enumerate(_settles(found))]
     if found.doubts:
         lines.append(("doubt", doubt(found)))
+    if found.closest:
+        lines.append(("closest", closest(found, len(task.examples))))
+    if found.larger:
+        lines.append(("fits", f"with --dsl extended: `{found.larger.one_line}`"))
     if limits.distinct and found.programs:
         lines.append(("found", _listing(found, limits)))
     after = f", found after {found.found_after:.3g} s" if found.found_after is not None else ""
@@ -106,17 +110,28 @@ def _shown(inputs: Sequence[Value]) -> str:
 
 
 def meant_facts(tasks: Sequence[Task], solutions: Sequence[Solution]) -> list[dict[str, Any]]:
-    """Behaviours with their shares, inputs that settle which was meant, and examples that look mistaken, of
-    each task that has any."""
+    """Behaviours with their shares, inputs that settle which was meant, examples that look mistaken, and what
+    could be done where no program fits, of each task that has any."""
     return [
         {
             "task": task.name,
             **_meaning_facts(found),
             "doubts": [{"example": d.example + 1, "program": d.program.one_line} for d in found.doubts],
+            **_hint_facts(found),
         }
         for task, found in zip(tasks, solutions, strict=True)
-        if found.meaning or found.doubts
+        if found.meaning or found.doubts or found.closest or found.larger
     ]
+
+
+def _hint_facts(found: Solution) -> dict[str, Any]:
+    facts: dict[str, Any] = {}
+    if found.closest:
+        missed = [place + 1 for place in found.closest.missed]
+        facts["closest"] = {"missed": missed, "program": found.closest.program.one_line}
+    if found.larger:
+        facts["extended"] = found.larger.one_line
+    return facts
 
 
 def _meaning_facts(found: Solution) -> dict[str, Any]:
@@ -160,6 +175,14 @@ def doubt(found: Solution) -> str:
     if len(numbers) == 2:
         return f"{head} cannot both hold: {fits} {numbers[0]}"
     return f"one of {head} looks mistaken: {fits} {numbers[0]}"
+
+
+def closest(found: Solution, examples: int) -> str:
+    """The program that fits the most examples, and those that it does not fit."""
+    assert found.closest
+    missed = [str(place + 1) for place in found.closest.missed]
+    fits = f"fits {examples - len(missed)} of {examples} examples: `{found.closest.program.one_line}`"
+    return f"{fits}; not examples {', '.join(missed[:-1])} and {missed[-1]}"
 
 
 def bad_lines(task: BadTask) -> list[tuple[str, str]]:

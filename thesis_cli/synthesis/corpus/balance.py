@@ -46,7 +46,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.synthesis.corpus.behaviours import ENUMERATED, Behaviours, completions, new_among
-from thesis_cli.synthesis.language.dsl import INT, OPERATIONS
+from thesis_cli.synthesis.language.dsl import DEEPCODER, INT
 from thesis_cli.synthesis.language.program_codes import operation_of
 
 if TYPE_CHECKING:
@@ -60,12 +60,12 @@ FEATURES: tuple[Feature, ...] = get_args(Feature)
 KEPT = 0.15
 """Share of a balanced corpus that is drawn uniformly; its effective size has this share at least."""
 
-NUMBER = np.array([o.output is INT for o in OPERATIONS], dtype=np.int64)
+NUMBER = np.array([o.output is INT for o in DEEPCODER.operations], dtype=np.int64)
 """Whether an operation gives a number."""
 
 
 def _ones() -> Ints:
-    return np.ones(len(OPERATIONS), dtype=np.int64)
+    return np.ones(len(DEEPCODER.operations), dtype=np.int64)
 
 
 class TimedBatch(NamedTuple):

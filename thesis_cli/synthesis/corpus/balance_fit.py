@@ -15,7 +15,7 @@ import numpy as np
 
 from thesis_cli.synthesis.corpus.balance import KEPT, NUMBER, Feature, Proposal
 from thesis_cli.synthesis.corpus.behaviours import ENUMERATED, enumerated
-from thesis_cli.synthesis.language.dsl import FUNCTIONS, OPERATIONS, Semantics
+from thesis_cli.synthesis.language.dsl import DEEPCODER, FUNCTIONS, Semantics
 from thesis_cli.synthesis.language.program_codes import Signature, operation_of
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ ROUNDS, POWER, RIDGE = 100, 0.3, 0.15
 strongly it draws weights together. Shares that cannot be had, such as those of functions of numbers
 where few programs have numbers, would otherwise drive weights apart without end."""
 
-_FUNCTION = np.array([FUNCTIONS.index(o.function) for o in OPERATIONS])
-_FIRST = np.array([_FUNCTION.tolist().index(f) for f in range(len(FUNCTIONS))])
+_FUNCTION = np.array([FUNCTIONS.index(o.function) for o in DEEPCODER.operations])
+_FIRST = np.array([_FUNCTION.tolist().index(f) for f in range(DEEPCODER.functions)])
 
 
 @lru_cache(maxsize=18)
@@ -65,7 +65,7 @@ def proposal(inputs: Signature, semantics: Semantics, length: int, features: Col
 def _fitted(before: Proposal, features: Collection[Feature], codes: Codes, weights: Floats, step: float) -> Proposal:
     """A proposal fitted to distinct programs, codes (P, T) with weights (P,); a logarithm changes by `step` at most."""
     ids = operation_of(codes)
-    uses = (_FUNCTION[ids][:, :, None] == np.arange(len(FUNCTIONS))).sum(axis=1)
+    uses = (_FUNCTION[ids][:, :, None] == np.arange(DEEPCODER.functions)).sum(axis=1)
     number = NUMBER[ids[:, -1]]
     weights = weights / weights.sum()
     functions = first = np.log(before.operations[_FIRST])

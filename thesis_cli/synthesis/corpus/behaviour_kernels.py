@@ -20,7 +20,7 @@ from thesis_cli.base.arrays import Bools, Ints, Words
 from thesis_cli.base.compiled import ONE, ZERO, helper, kernel
 from thesis_cli.synthesis.corpus.key_table_kernels import LENGTH, enter, place_of, shorten
 from thesis_cli.synthesis.corpus.sampling_kernels import mix
-from thesis_cli.synthesis.language.dsl import WIDEST
+from thesis_cli.synthesis.language.dsl import DEEPCODER, WIDEST
 from thesis_cli.synthesis.language.input_range_kernels import arguments_in, code_in, operation_in
 from thesis_cli.synthesis.language.operation_kernels import COMMUTES, GIVES_INT, INT_LIST, LIST, TAKES, Bounds, apply
 from thesis_cli.synthesis.language.packing import NULL, WIDTH, Lanes
@@ -28,6 +28,8 @@ from thesis_cli.synthesis.language.program_codes import Codes
 
 if TYPE_CHECKING:
     from thesis_cli.synthesis.language.program_codes import Codes
+
+IDS = len(DEEPCODER.operations)
 
 PROBES = 32
 """Inputs on which programs are compared; at most 63."""
@@ -108,7 +110,7 @@ def _list_lines(state, number, depth):
     for v in range(inputs, line):
         need += uses[v] == 0
     n = 0
-    for id in range(TAKES.size):
+    for id in range(IDS):
         takes = TAKES[id]
         for x in range(line):
             if number[x] != (takes == INT_LIST):

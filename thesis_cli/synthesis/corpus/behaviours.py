@@ -15,7 +15,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Bools, Ints, Words
 from thesis_cli.synthesis.corpus.exact_behaviours import ExactBehaviours
-from thesis_cli.synthesis.language.dsl import INT, OPERATIONS, Semantics, Type, Value
+from thesis_cli.synthesis.language.dsl import DEEPCODER, INT, Semantics, Type, Value
 from thesis_cli.synthesis.language.packing import Lanes, pack
 from thesis_cli.synthesis.language.program_codes import MOST_LINES, Signature
 
@@ -184,7 +184,7 @@ class Behaviours:
             cursor=np.zeros(length, np.int64),
             sizes=np.full(length, -1),
             uses=np.zeros(variables, np.int64),
-            choices=np.zeros((length, len(OPERATIONS) * variables**2), dtype=np.int32),
+            choices=np.zeros((length, len(DEEPCODER.operations) * variables**2), dtype=np.int32),
         )
         found: Codes = np.zeros((2**10, length), dtype=np.int32)
         while state.sizes[0] != -2:

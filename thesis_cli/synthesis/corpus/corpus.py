@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from thesis_cli.base.arrays import Bools, Floats
 from thesis_cli.base.chained import Chained
-from thesis_cli.synthesis.language.dsl import ATTRIBUTES, INT, LIST, MOST_INPUTS, OPERATIONS, Semantics, Type, Value
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES, DEEPCODER, INT, LIST, MOST_INPUTS, Semantics, Type, Value
 from thesis_cli.synthesis.language.packing import NULL, Lanes
 from thesis_cli.synthesis.language.program import Program
 from thesis_cli.synthesis.language.program_codes import decode, operation_of
@@ -31,7 +31,7 @@ TYPES = (None, INT, LIST)
 """Types by their codes 0, 1 and 2."""
 
 _ATTRIBUTES = np.array(
-    [[a in o.attributes for a in range(len(ATTRIBUTES))] for o in OPERATIONS] + [[False] * len(ATTRIBUTES)]
+    [[a in o.attributes for a in range(len(ATTRIBUTES))] for o in DEEPCODER.operations] + [[False] * len(ATTRIBUTES)]
 )
 
 

@@ -15,7 +15,7 @@ from thesis_cli.base.files import atomic
 from thesis_cli.base.npy import arrays_of
 from thesis_cli.synthesis.corpus.corpus import TYPES, Corpus
 from thesis_cli.synthesis.corpus.corpus_shards import load_shards
-from thesis_cli.synthesis.language.dsl import MOST_INPUTS, OPERATIONS, Semantics
+from thesis_cli.synthesis.language.dsl import DEEPCODER, MOST_INPUTS, Semantics
 from thesis_cli.synthesis.language.packing import NULL
 from thesis_cli.synthesis.language.program_codes import arguments_of, code_of, operation_of
 
@@ -107,7 +107,7 @@ def _corpus(
         and types.min(initial=0) >= 0
         and types.max(initial=0) < len(TYPES)
         and codes.min(initial=0) >= -1
-        and operation_of(codes.max(initial=0), _BITS) < len(OPERATIONS)
+        and operation_of(codes.max(initial=0), _BITS) < len(DEEPCODER.operations)
         and numbers.min(initial=semantics.high) >= semantics.low
         and numbers.max(initial=semantics.low) <= semantics.high
     )

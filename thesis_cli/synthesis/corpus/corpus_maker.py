@@ -38,7 +38,7 @@ from thesis_cli.synthesis.corpus.balance import Feature, TimedBatch, batches, we
 from thesis_cli.synthesis.corpus.balance_fit import proposal
 from thesis_cli.synthesis.corpus.behaviours import ENUMERATED, Behaviours, distinct, enumerated
 from thesis_cli.synthesis.corpus.corpus import TYPES, Corpus, Labelled, join
-from thesis_cli.synthesis.language.dsl import DEFAULT, MOST_INPUTS, OPERATIONS, Semantics
+from thesis_cli.synthesis.language.dsl import DEEPCODER, DEFAULT, MOST_INPUTS, Semantics
 from thesis_cli.synthesis.language.packing import NULL, WIDTH
 from thesis_cli.synthesis.language.program import Program
 from thesis_cli.synthesis.language.program_codes import (
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 PART = 2**16
 """Programs of the longest lengths that are made at a time."""
 
-_OUTPUTS = np.array([TYPES.index(o.output) for o in OPERATIONS], dtype=np.int8)
+_OUTPUTS = np.array([TYPES.index(o.output) for o in DEEPCODER.operations], dtype=np.int8)
 
 
 @dataclass(frozen=True)

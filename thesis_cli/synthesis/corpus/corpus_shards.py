@@ -31,7 +31,7 @@ from thesis_cli.base.files import check_writable, to_json, write_atomic
 from thesis_cli.base.locks import locked
 from thesis_cli.base.npy import map_array
 from thesis_cli.synthesis.corpus.corpus import TYPES, Corpus, join
-from thesis_cli.synthesis.language.dsl import ATTRIBUTES, MOST_INPUTS, OPERATIONS, Semantics
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES, DEEPCODER, MOST_INPUTS, Semantics
 from thesis_cli.synthesis.language.packing import NULL
 from thesis_cli.synthesis.language.program_codes import MOST_LINES, arguments_of, code_of, operation_of
 
@@ -217,7 +217,7 @@ def _data(part: Corpus, length: int) -> dict[str, Any]:
         "longest": semantics.longest,
         "null": int(NULL),
         "types": TYPES,
-        "operations": [operation.name for operation in OPERATIONS],
+        "operations": [operation.name for operation in DEEPCODER.operations],
         "attributes": ATTRIBUTES,
     }
 
@@ -259,7 +259,7 @@ def _card(path: Path) -> dict[str, Any]:
             and all(set(entry["sha256"]) == {f"{name}.npy" for name in ARRAYS} for entry in entries)
             and all(type(entry["programs"]) is int for entry in entries)
             and 1 <= data["length"] <= MOST_LINES
-            and data["operations"] == [operation.name for operation in OPERATIONS]
+            and data["operations"] == [operation.name for operation in DEEPCODER.operations]
             and type(card["complete"]) is bool
             and (entries or not card["complete"])
             and {"made_from", "made_by"} <= card.keys()
@@ -318,7 +318,7 @@ def _sound(lines: Lines, types: Lines) -> bool:
         and types.max(initial=0) < len(TYPES)
         and (_RANKS[types[:, : MOST_INPUTS - 1]] <= _RANKS[types[:, 1:MOST_INPUTS]]).all()
         and types[:, [0, -1]].all()
-        and lines[..., 0].max(initial=0) < len(OPERATIONS)
+        and lines[..., 0].max(initial=0) < len(DEEPCODER.operations)
         and (~there[:, :-1] <= ~there[:, 1:]).all()
         and there[:, 0].all()
         and ((arguments >= 0) & (arguments < variables[..., None]))[there].all()

@@ -19,7 +19,7 @@ from thesis_cli.base.arrays import Bools, Ints, Words
 from thesis_cli.base.compiled import ZERO, helper, kernel
 from thesis_cli.synthesis.corpus.sampling_kernels import mix
 from thesis_cli.synthesis.language.dispatch import by_operation
-from thesis_cli.synthesis.language.dsl import OPERATIONS, check_rules
+from thesis_cli.synthesis.language.dsl import DEEPCODER, check_rules
 from thesis_cli.synthesis.language.input_range_kernels import BY, arguments_in, operation_in
 from thesis_cli.synthesis.language.lanes import inlined
 from thesis_cli.synthesis.language.operation_kernels import GIVES_INT, NUMBERS, Bounds
@@ -239,10 +239,10 @@ KERNELS: dict[str, tuple[Any, ...]] = {
 for _name, _function in {"plus": _plus, "minus": _minus, "times": _times, "min": _min, "max": _max}.items():
     KERNELS[f"zipwith {_name}"] = _zip, _function
     KERNELS[f"scanl1 {_name}"] = _scan, _function
-_names = [o.rule(o.function.kernel) for o in OPERATIONS]
+_names = [o.rule(o.function.kernel) for o in DEEPCODER.operations]
 check_rules("exact kernels", KERNELS.keys() & _names, KERNELS)
 
-_calls = [KERNELS.get(name, (_python,)) for name in _names]
+_calls = {id: KERNELS.get(name, (_python,)) for id, name in enumerate(_names)}
 _apply: Any = helper()(by_operation("_apply", "values, sizes, x, y, out, floor", _calls, globals()))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats, Ints, Words
 from thesis_cli.base.compiled import ONE, ZERO, helper, kernel
-from thesis_cli.synthesis.language.dsl import MOST_INPUTS, OPERATIONS
+from thesis_cli.synthesis.language.dsl import DEEPCODER, MOST_INPUTS
 from thesis_cli.synthesis.language.input_range_kernels import arguments_in, code_in, operation_in, propagate
 from thesis_cli.synthesis.language.operation_kernels import GIVES_INT, INT_LIST, LIST, LIST_LIST, TAKES, Bounds, apply
 from thesis_cli.synthesis.language.packing import NULL, WIDTH, Lanes, row_size
@@ -25,12 +25,12 @@ GROUPS = np.array([(t, g) for t in (LIST, INT_LIST, LIST_LIST) for g in (False, 
 """Groups of operations that fit the same variables: what they take, and whether they give a
 number."""
 
-MEMBERS = [[o.id for o in OPERATIONS if TAKES[o.id] == t and GIVES_INT[o.id] == bool(g)] for t, g in GROUPS]
+MEMBERS = [[o.id for o in DEEPCODER.operations if TAKES[o.id] == t and GIVES_INT[o.id] == bool(g)] for t, g in GROUPS]
 SIZES = np.array([len(ids) for ids in MEMBERS])
-IDS = np.array([ids + [0] * (len(OPERATIONS) - len(ids)) for ids in MEMBERS])
+IDS = np.array([ids + [0] * (len(DEEPCODER.operations) - len(ids)) for ids in MEMBERS])
 """Numbers of operations of the groups, and their ids."""
 
-EVEN = np.ones(len(OPERATIONS), dtype=np.int64)
+EVEN = np.ones(len(DEEPCODER.operations), dtype=np.int64)
 """Weights of operations that are all alike."""
 
 EXACT = 2.0**45

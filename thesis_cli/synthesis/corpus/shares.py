@@ -10,13 +10,13 @@ import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats
 from thesis_cli.synthesis.corpus.corpus import TYPES, Corpus
-from thesis_cli.synthesis.language.dsl import ATTRIBUTES, FUNCTIONS, INT, LIST, MOST_INPUTS, OPERATIONS
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES, DEEPCODER, FUNCTIONS, INT, LIST, MOST_INPUTS
 from thesis_cli.synthesis.language.packing import NULL
 from thesis_cli.synthesis.language.program_codes import arguments_of, operation_of
 
 Shares = Mapping[str, Mapping[str, float]]
 
-_TWO = np.array([o.function.inputs == (LIST, LIST) for o in OPERATIONS] + [False])
+_TWO = np.array([o.function.inputs == (LIST, LIST) for o in DEEPCODER.operations] + [False])
 """Whether an operation takes two lists; the last place stands for no line."""
 
 
@@ -32,7 +32,7 @@ def properties_of(corpus: Corpus) -> dict[str, dict[str, Bools]]:
     `lines` : have a line that takes the same list twice, such as `ZIPWITH (+) a a`.
     """
     uses = dict(zip(ATTRIBUTES, corpus.attributes.T, strict=True))
-    functions = {function.name for function in FUNCTIONS}
+    functions = {function.name for function in FUNCTIONS[: DEEPCODER.functions]}
     empty, repeated = _degenerate(corpus)
     x, y = arguments_of(corpus.codes)
     return {

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.synthesis.language.dsl import BINARY, LAMBDAS, WIDEST, Lambda, Semantics, check_rules
+from thesis_cli.synthesis.language.dsl import BINARY, DEEPCODER, LAMBDAS, WIDEST, Lambda, Semantics, check_rules
 
 Numbers = int
 """A set of numbers: x is in it where bit x - low is set."""
@@ -182,7 +182,7 @@ JOINS = {
     "max": SetRule(NumberSets._most_with, NumberSets._to_most, NumberSets._to_most),
 }
 """Lambdas of two numbers by their rule."""
-check_rules("sets of numbers", (f.rule for f in LAMBDAS if f.type == BINARY), JOINS)
+check_rules("sets of numbers", (f.rule for f in LAMBDAS[: DEEPCODER.lambdas] if f.type == BINARY), JOINS)
 
 
 def lowest(mask: int) -> int:

@@ -21,7 +21,7 @@ from thesis_cli.synthesis.language.program import Line, Program
 from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.search.depth_first import Examination, Run
 from thesis_cli.synthesis.search.solver import Limits, Order, Stop
-from thesis_cli.synthesis.search.spaces import EVERY
+from thesis_cli.synthesis.search.spaces import every
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,7 +101,9 @@ class Tails:
 
     def _examination(self, length: int) -> Examination:
         if length not in self._examinations:
-            self._examinations[length] = Examination(self._task, self._semantics, length, EVERY)
+            self._examinations[length] = Examination(
+                self._task, self._semantics, length, every(self._semantics.language)
+            )
         return self._examinations[length]
 
     def _join(self, pool: Pool, row: int, budget: float) -> Stop:

@@ -98,7 +98,7 @@ def unwound(outputs: tuple[Value, ...], semantics: Semantics, depth: int) -> tup
     for _ in range(depth):
         longer = []
         for goal in found[-1]:
-            for operation in OPERATIONS:
+            for operation in semantics.language.operations:
                 values = invert(operation, goal.values, semantics)
                 if values is not None and values not in known:
                     known.add(values)

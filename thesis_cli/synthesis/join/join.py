@@ -264,7 +264,7 @@ class Join:
         else:
             counts, last = (1,) * examples, ACCESS
             yield Root((0,) * examples, counts, False, (HEAD,))
-        longest = [max(len(x) for x in e.inputs if not isinstance(x, int)) for e in self._task.examples]
+        longest = [max((len(x) for x in e.inputs if not isinstance(x, int)), default=1) for e in self._task.examples]
         rows, numbers = self._numbers(NUMBERS)
         useful = (numbers >= 0).all(axis=1) & numbers.any(axis=1) & (numbers + counts <= longest).all(axis=1)
         for place, row in enumerate(rows[useful].tolist() if any(counts) else [], 1):

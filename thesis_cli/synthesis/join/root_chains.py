@@ -19,10 +19,10 @@ import numpy as np
 from thesis_cli.base.arrays import Ints
 from thesis_cli.synthesis.join.inverses import INVERSES, Goal, unwound, wrap
 from thesis_cli.synthesis.language.dsl import (
+    DEEPCODER,
     INT,
     LAMBDAS,
     LIST,
-    OPERATIONS,
     PREDICATE,
     WIDEST,
     Operation,
@@ -332,7 +332,7 @@ NARROW = 64
 DEPTH = 1
 """Inverted operations between the output and a goal."""
 
-UNARY = tuple(o for o in OPERATIONS if o.inputs.count(LIST) == 1)
+UNARY = tuple(o for o in DEEPCODER.operations if o.inputs.count(LIST) == 1)
 INVERTIBLE = frozenset(o.id for o in UNARY if o.rule(o.function.kernel) in INVERSES)
 ROOTS = tuple(o for o in UNARY if o.id not in INVERTIBLE)
 """Operations on one list, and those that cannot be inverted."""
@@ -418,7 +418,7 @@ class Chains:
         self._outputs = tuple(example.output for example in task.examples)
         found = unwound(self._outputs, semantics, DEPTH) if task.output is LIST else ((Goal(self._outputs),),)
         self._goals = [goal for goals in found for goal in goals]
-        longest = [max(len(x) for x in e.inputs if not isinstance(x, int)) for e in task.examples]
+        longest = [max((len(x) for x in e.inputs if not isinstance(x, int)), default=1) for e in task.examples]
         self._needs = [Needs(semantics, n) for n in longest]
         self._seen: set[object] = set()
         M = len(task.examples)

@@ -6,27 +6,25 @@ out, one branch for each kernel, and compiled as if it stood in the module that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from thesis_cli.synthesis.language.dsl import OPERATIONS
 
-
-def by_operation(name: str, parameters: str, calls: Sequence[tuple[Any, ...]], module: dict[str, Any]) -> Any:
+def by_operation(name: str, parameters: str, calls: Mapping[int, tuple[Any, ...]], module: dict[str, Any]) -> Any:
     """A function of the id of an operation and of `parameters`, to be compiled.
 
     Parameters
     ----------
     name : name of the function.
     parameters : parameters after `id`, as text such as `x, y`.
-    calls : a compiled function for each operation, and further compiled functions, which it takes
-        first.
+    calls : a compiled function for the id of each operation that it is called with, and further
+        compiled functions, which it takes first.
     module : the globals of the module that the function is to belong to; compiled code is cached
         with that module.
     """
     branches: dict[tuple[Any, ...], list[int]] = {}
-    for operation, call in zip(OPERATIONS, calls, strict=True):
-        branches.setdefault(call, []).append(operation.id)
+    for id, call in calls.items():
+        branches.setdefault(call, []).append(id)
     names: dict[str, Any] = {"__name__": module["__name__"]}
     lines = [f"def {name}(id, {parameters}):"]
     for number, (call, ids) in enumerate(branches.items()):

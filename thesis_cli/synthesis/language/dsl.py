@@ -1,4 +1,5 @@
-"""The language of Thesis section 5.4.1 and appendix D.6: 15 functions and 19 lambdas.
+"""The language of Thesis section 5.4.1 and appendix D.6, 15 functions and 19 lambdas, and a larger
+one, which has more of both.
 
 Everything here is plain data and plain Python, the reference that tests compare compiled code with.
 The two tables, `FUNCTIONS` and `LAMBDAS`, name all rules that other modules have for the rows.
@@ -19,6 +20,8 @@ Value = int | tuple[int, ...]
 """A number, or a list of numbers. NULL is None, and is no value."""
 
 Division = Literal["trunc", "floor"]
+
+Dsl = Literal["deepcoder", "extended"]
 
 MOST_INPUTS = 3
 """Inputs of a program: 1 to 3."""
@@ -51,6 +54,7 @@ class Lambda:
     name : name in programs.
     type : its signature.
     apply : the numbers it takes -> a number or a truth value; a quotient is truncated toward zero.
+        ZeroDivisionError stands for NULL.
     rule : name of what it computes; kernels, ranges, sets of numbers and formulas all have a rule
         of this name.
     by : the constant of that rule.
@@ -88,6 +92,7 @@ class Function:
     takes : signature of the lambdas that it can take; empty for a first-order function.
     keeps_length : whether its result is a list as long as its list, or as the shorter of its two
         lists.
+    lengthens : whether its result may be longer than all inputs of a program.
     ranges : how bounds on its result bound its arguments, in `input_range_kernels.RULES`.
     goals : how the deductive search goes from a goal for its result to goals for its arguments, in
         `goal_rules.RULES`.
@@ -101,6 +106,7 @@ class Function:
     kernel: str
     takes: str = ""
     keeps_length: bool = False
+    lengthens: bool = False
     ranges: str = "unknown"
     goals: str = "unknown"
     formula: str = "unknown"
@@ -139,8 +145,8 @@ class Operation:
 
     @cached_property
     def attributes(self) -> tuple[int, ...]:
-        """Places in `ATTRIBUTES` of its function and, after it, its lambda."""
-        return tuple(ATTRIBUTES.index(part.name) for part in (self.function, self.f) if part)
+        """Places in `Language.attributes` of its function and, after it, its lambda."""
+        return tuple(EXTENDED.attributes.index(part.name) for part in (self.function, self.f) if part)
 
     @cached_property
     def trunc(self) -> Callable[..., Value | None]:
@@ -155,8 +161,8 @@ class Operation:
 
     @cached_property
     def commutes(self) -> bool:
-        """Whether it takes two lists and swapped ones give the same."""
-        return self.inputs == (LIST, LIST) and self.f is not None and self.f.commutes
+        """Whether it takes two values of one type and swapped ones give the same."""
+        return len(self.inputs) == 2 and len(set(self.inputs)) == 1 and self.f is not None and self.f.commutes
 
     @cached_property
     def doubled(self) -> str:
@@ -178,13 +184,15 @@ class Semantics:
     ----------
     division : (/2), (/3), (/4) truncate toward zero, or round down.
     low, high : range of numbers; a program that leaves it has no value.
-    longest : length L of the longest input list. No operation lengthens a list.
+    longest : length L of the longest input list.
+    dsl : name of the language.
     """
 
     division: Division = "trunc"
     low: int = -256
     high: int = 255
     longest: int = 20
+    dsl: Dsl = "deepcoder"
 
     def __post_init__(self) -> None:
         if self.division not in get_args(Division):
@@ -194,6 +202,18 @@ class Semantics:
             raise InputError(f"the range is {self.low} to {self.high}", remedy)
         if self.longest < 1:
             raise InputError(f"the longest list has {self.longest} numbers", "it must have at least 1")
+        if self.dsl not in LANGUAGES:
+            raise InputError(f"unknown language {self.dsl!r}", f"it must be {' or '.join(LANGUAGES)}")
+
+    @property
+    def language(self) -> Language:
+        """The functions and lambdas that programs may have."""
+        return LANGUAGES[self.dsl]
+
+    @property
+    def numbers(self) -> dict[str, object]:
+        """All but the language, as files of corpora and networks describe it."""
+        return {"division": self.division, "low": self.low, "high": self.high, "longest": self.longest}
 
     def apply(self, operation: Operation, *arguments: Value) -> Value | None:
         """Result of an operation on values of its types; None where it is NULL or out of range."""
@@ -202,16 +222,15 @@ class Semantics:
 
     def compute(self, operation: Operation, *arguments: Value) -> Value | None:
         """Result of an operation without regard to the range; None where it is NULL."""
-        return (operation.floor if self.division == "floor" else operation.trunc)(*arguments)
+        try:
+            return (operation.floor if self.division == "floor" else operation.trunc)(*arguments)
+        except ZeroDivisionError:
+            return None
 
     def holds(self, value: Value) -> bool:
         """Whether all numbers of a value are in the range."""
         numbers = (value,) if isinstance(value, int) else value
         return all(self.low <= x <= self.high for x in numbers)
-
-
-DEFAULT = Semantics()
-"""The semantics on which public implementations agree."""
 
 
 def type_of(value: Value) -> Type:
@@ -220,13 +239,20 @@ def type_of(value: Value) -> Type:
 
 
 MAPPING, PREDICATE, BINARY = "int -> int", "int -> bool", "int -> int -> int"
+COMPARISON, CONSTANT = "int -> int -> bool", "int"
+
+
+def _quotient(x: int, y: int) -> int:
+    """Truncated toward zero."""
+    return x // y if (x < 0) == (y < 0) else -(-x // y)
 
 
 def _divide(divisor: int) -> Lambda:
-    def truncate(x: int) -> int:
-        return x // divisor if x >= 0 else -(-x // divisor)
+    return Lambda(f"(/{divisor})", MAPPING, lambda x: _quotient(x, divisor), "divide", divisor, lambda x: x // divisor)
 
-    return Lambda(f"(/{divisor})", MAPPING, truncate, "divide", divisor, lambda x: x // divisor)
+
+def _constant(number: int) -> Lambda:
+    return Lambda(str(number), CONSTANT, lambda: number, "constant", number)
 
 
 LAMBDAS = (
@@ -249,8 +275,15 @@ LAMBDAS = (
     Lambda("(*)", BINARY, lambda x, y: x * y, "times", commutes=True, doubled="(**2)"),
     Lambda("MIN", BINARY, min, "min", commutes=True),
     Lambda("MAX", BINARY, max, "max", commutes=True),
+    Lambda("(*10)", MAPPING, lambda x: x * 10, "scale", 10),
+    _divide(10),
+    Lambda("(/)", BINARY, _quotient, "quotient", floor=lambda x, y: x // y),
+    Lambda("(>)", COMPARISON, lambda x, y: x > y, "greater"),
+    Lambda("(<)", COMPARISON, lambda x, y: x < y, "less"),
+    Lambda("(==)", COMPARISON, lambda x, y: x == y, "equal"),
+    *map(_constant, (1, 2, 3)),
 )
-"""The 19 lambdas, in the order of section 5.4.1."""
+"""The 19 lambdas of `DEEPCODER`, in the order of section 5.4.1, then those of `EXTENDED` alone."""
 
 FUNCTIONS = (
     Function(
@@ -313,12 +346,114 @@ FUNCTIONS = (
         "SCANL1", (LIST,), LIST, lambda f, xs: tuple(accumulate(xs, f)), takes=BINARY,
         kernel="scanl1 {}", keeps_length=True, ranges="scanl1 {}", goals="scanl1", formula="scanl1",
     ),
+    Function(
+        "LENGTH", (LIST,), INT, len,
+        kernel="length",
+    ),
+    Function(
+        "UNIQUE", (LIST,), LIST, lambda xs: tuple(dict.fromkeys(xs)),
+        kernel="unique",
+    ),
+    Function(
+        "COUNTS", (LIST,), LIST, lambda xs: tuple(map(xs.count, xs)),
+        kernel="counts", keeps_length=True,
+    ),
+    Function(
+        "INDEX", (INT, LIST), INT, lambda n, xs: xs.index(n) if n in xs else None,
+        kernel="index",
+    ),
+    Function(
+        "RANGE", (INT,), LIST, lambda n: tuple(range(1, n + 1)) if n <= LONGEST else None,
+        kernel="range", lengthens=True,
+    ),
+    Function(
+        "ITEM", (LIST,), INT, lambda k, xs: xs[k()] if k() < len(xs) else None, takes=CONSTANT,
+        kernel="item",
+    ),
+    Function(
+        "FIRST", (LIST,), LIST, lambda k, xs: xs[: k()], takes=CONSTANT,
+        kernel="first",
+    ),
+    Function(
+        "SKIP", (LIST,), LIST, lambda k, xs: xs[k() :], takes=CONSTANT,
+        kernel="skip",
+    ),
+    Function(
+        "KEEP", (INT, LIST), LIST, lambda f, n, xs: tuple(x for x in xs if f(x, n)), takes=COMPARISON,
+        kernel="keep",
+    ),
+    Function(
+        "TALLY", (INT, LIST), INT, lambda f, n, xs: sum(f(x, n) for x in xs), takes=COMPARISON,
+        kernel="tally",
+    ),
+    Function(
+        "WITH", (INT, LIST), LIST, lambda f, n, xs: tuple(f(x, n) for x in xs), takes=BINARY,
+        kernel="with", keeps_length=True,
+    ),
+    Function(
+        "CALC", (INT, INT), INT, lambda f, m, n: f(m, n), takes=BINARY,
+        kernel="calc",
+    ),
+    Function(
+        "WHERE", (LIST, LIST), LIST, lambda f, xs, ys: tuple(y if f(x) else x for x, y in zip(xs, ys, strict=False)),
+        takes=PREDICATE, kernel="where", keeps_length=True,
+    ),
 )  # fmt: skip
-"""The 15 functions, in the order of section 5.4.1. TAKE and DROP give lists, whatever their printed
-signature."""
+"""The 15 functions of `DEEPCODER`, in the order of section 5.4.1, then those of `EXTENDED` alone. TAKE
+and DROP give lists, whatever their printed signature."""
 
-ATTRIBUTES = tuple(part.name for part in (*FUNCTIONS, *LAMBDAS))
-"""Names of the C = 34 attributes of a program: functions, then lambdas."""
+
+@dataclass(frozen=True)
+class Language:
+    """Functions and lambdas that programs may have.
+
+    Attributes
+    ----------
+    name : name of the language.
+    functions, lambdas : how many of the first rows of the tables it has.
+    """
+
+    name: Dsl
+    functions: int
+    lambdas: int
+
+    @cached_property
+    def attributes(self) -> tuple[str, ...]:
+        """Names of what a program may use: functions, then lambdas, those of `DEEPCODER` first."""
+        m, n = DEEPCODER.functions, DEEPCODER.lambdas
+        own = *FUNCTIONS[:m], *LAMBDAS[:n], *FUNCTIONS[m : self.functions], *LAMBDAS[n : self.lambdas]
+        return tuple(part.name for part in own)
+
+    @cached_property
+    def operations(self) -> tuple[Operation, ...]:
+        """Its operations, by id."""
+        last = len(self.attributes)
+        return tuple(operation for operation in OPERATIONS if max(operation.attributes) < last)
+
+    @cached_property
+    def lengthens(self) -> bool:
+        """Whether a list may be longer than all inputs of its program."""
+        return any(operation.function.lengthens for operation in self.operations)
+
+    @cached_property
+    def needs_list(self) -> bool:
+        """Whether nothing can be done with numbers alone."""
+        return all(LIST in operation.inputs for operation in self.operations)
+
+
+DEEPCODER = Language("deepcoder", 15, 19)
+"""The language of the thesis."""
+
+EXTENDED = Language("extended", len(FUNCTIONS), len(LAMBDAS))
+"""All that the tables have: operations for tasks of daily life besides."""
+
+LANGUAGES: dict[str, Language] = {language.name: language for language in (DEEPCODER, EXTENDED)}
+
+ATTRIBUTES = DEEPCODER.attributes
+"""Names of the C = 34 attributes of a program of `DEEPCODER`: functions, then lambdas."""
+
+DEFAULT = Semantics()
+"""The semantics on which public implementations agree."""
 
 
 def lambdas_of(function: Function) -> Sequence[Lambda]:
@@ -326,9 +461,12 @@ def lambdas_of(function: Function) -> Sequence[Lambda]:
     return [f for f in LAMBDAS if f.type == function.takes]
 
 
-_PAIRS = ((function, f) for function in FUNCTIONS for f in lambdas_of(function) or (None,))
+_PAIRS = [(function, f) for function in FUNCTIONS for f in lambdas_of(function) or (None,)]
+_THESIS = [*FUNCTIONS[: DEEPCODER.functions], *LAMBDAS[: DEEPCODER.lambdas], None]
+_PAIRS.sort(key=lambda pair: not (pair[0] in _THESIS and pair[1] in _THESIS))
 OPERATIONS = tuple(Operation(id, function, f) for id, (function, f) in enumerate(_PAIRS))
-"""The 38 operations, by id: functions in order, each with its lambdas in order."""
+"""All operations, by id: the 38 of `DEEPCODER`, then the others; functions in order, each with its
+lambdas in order."""
 
 BY_NAME = {operation.name: operation for operation in OPERATIONS}
 """The operations, by name."""

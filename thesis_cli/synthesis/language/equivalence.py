@@ -105,7 +105,7 @@ class Kept:
     def __init__(self, inputs: tuple[Type, ...], semantics: Semantics, distinct: bool) -> None:
         self.programs: list[Program] = []
         self.same: list[int] = []
-        self._types, self._floor, self._distinct = inputs, semantics.division == "floor", distinct
+        self._types, self._semantics, self._distinct = inputs, semantics, distinct
         self._known: set[Program] = set()
         self._places: dict[bytes, int] = {}
         self._lines: list[Line] = []
@@ -138,19 +138,18 @@ class Kept:
         del self._lines[shared:], self._columns[shared:]
         for line in program.lines[shared:]:
             columns = inputs + self._columns
-            self._columns.append(_apply(line, [columns[i] for i in line.arguments], self._floor))
+            self._columns.append(_apply(line, [columns[i] for i in line.arguments], self._semantics))
             self._lines.append(line)
         outputs = _with_null(self._columns)
         return hashlib.blake2b(marshal.dumps(outputs, 2), digest_size=16).digest()  # 2: equal values, equal bytes
 
 
-def _apply(line: Line, taken: Sequence[_Column], floor: bool) -> _Column:
+def _apply(line: Line, taken: Sequence[_Column], semantics: Semantics) -> _Column:
     """Results of an operation on all probes; None where an argument or the result has no value."""
     operation = OPERATIONS[line.operation]
-    compute = operation.floor if floor else operation.trunc
     found: _Column = []
     for arguments in zip(*taken, strict=True):
-        value = None if None in arguments else compute(*arguments)
+        value = None if None in arguments else semantics.compute(operation, *arguments)
         found.append(None if value is None or _is_huge(value) else value)
     return found
 

@@ -18,7 +18,7 @@ import numpy as np
 from thesis_cli.base.arrays import Ints
 from thesis_cli.base.compiled import helper, kernel
 from thesis_cli.synthesis.language.dispatch import by_operation
-from thesis_cli.synthesis.language.dsl import OPERATIONS, check_rules
+from thesis_cli.synthesis.language.dsl import DEEPCODER, check_rules
 from thesis_cli.synthesis.language.lanes import inlined
 from thesis_cli.synthesis.language.operation_kernels import INT_LIST, TAKES, Bounds
 from thesis_cli.synthesis.language.program_codes import arguments_of, code_of, operation_of
@@ -26,7 +26,7 @@ from thesis_cli.synthesis.language.program_codes import arguments_of, code_of, o
 if TYPE_CHECKING:
     from thesis_cli.synthesis.language.program_codes import Codes
 
-BY = np.array([o.f.by if o.f else 0 for o in OPERATIONS])
+BY = np.array([o.f.by if o.f else 0 for o in DEEPCODER.operations])
 """Constants of the lambdas of all operations."""
 
 code_in = inlined(code_of)
@@ -181,9 +181,9 @@ RULES: dict[str, Any] = {
     "scanl1 max": _same,
 }
 """Rules by name. `unknown` restricts nothing, so that such an operation may leave the range."""
-check_rules("ranges", (o.rule(o.function.ranges) for o in OPERATIONS), RULES)
+check_rules("ranges", (o.rule(o.function.ranges) for o in DEEPCODER.operations), RULES)
 
-_calls = [(RULES[o.rule(o.function.ranges)],) for o in OPERATIONS]
+_calls = {o.id: (RULES[o.rule(o.function.ranges)],) for o in DEEPCODER.operations}
 _before: Any = helper()(by_operation("_before", "lo, hi, longest, bounds", _calls, globals()))
 
 

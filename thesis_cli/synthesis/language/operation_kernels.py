@@ -12,6 +12,9 @@ import numpy as np
 from thesis_cli.base.compiled import ZERO, kernel
 from thesis_cli.synthesis.language.dispatch import by_operation
 from thesis_cli.synthesis.language.dsl import INT, OPERATIONS, Lambda, Semantics, check_rules
+from thesis_cli.synthesis.language.dsl import LIST as LIST_TYPE
+from thesis_cli.synthesis.language.extended_kernels import KERNELS as EXTENDED_KERNELS
+from thesis_cli.synthesis.language.extended_kernels import extended
 from thesis_cli.synthesis.language.lanes import (
     clamp,
     clear,
@@ -26,15 +29,25 @@ from thesis_cli.synthesis.language.lanes import (
 )
 from thesis_cli.synthesis.language.packing import NULL
 
-LIST, INT_LIST, LIST_LIST = range(3)
-TAKES = np.array([LIST if len(o.inputs) == 1 else INT_LIST if INT in o.inputs else LIST_LIST for o in OPERATIONS])
-"""Arguments of an operation: a list, a number and a list, or two lists."""
+_TYPES = (LIST_TYPE,), (INT, LIST_TYPE), (LIST_TYPE, LIST_TYPE), (INT,), (INT, INT)
+LIST, INT_LIST, LIST_LIST, ONE_INT, INT_INT = range(len(_TYPES))
+TAKES = np.array([_TYPES.index(o.inputs) for o in OPERATIONS])
+"""Arguments of an operation: a list, a number and a list, two lists, a number, or two numbers."""
+
+SINGLE = np.array([len(o.inputs) == 1 for o in OPERATIONS])
+"""Whether an operation takes one argument."""
+
+TAKES_INT = np.array([(o.inputs[0] is INT, o.inputs[-1] is INT) for o in OPERATIONS])
+"""Whether the first argument of an operation is a number, and whether the last one is."""
 
 GIVES_INT = np.array([o.output is INT for o in OPERATIONS])
 """Whether an operation gives a number."""
 
 COMMUTES = np.array([o.commutes for o in OPERATIONS])
-"""Whether an operation takes two lists and swapped ones give the same."""
+"""Whether an operation takes two values of one type and swapped ones give the same."""
+
+ANY_LENGTH = np.array([o.output is INT or o.function.lengthens for o in OPERATIONS])
+"""Whether lengths of lists say nothing about the result."""
 
 KEEPS_LENGTH = np.array([o.function.keeps_length for o in OPERATIONS])
 """Whether the result is a list as long as its list, or as the shorter of two."""
@@ -63,6 +76,7 @@ _QUOTIENTS = {
     2: ((1, 0, 1, 1), (1, 0, 0, 1)),
     3: ((21846, 0, 2**16, 16), (21846, 0, 2**16 - 2 * 21846, 16)),  # 1/3 is 21846 / 2^16 in 16 bits
     4: ((1, 0, 3, 2), (1, 0, 0, 2)),
+    10: ((26215, 0, 2**18, 18), (26215, 0, 2**18 - 9 * 26215, 18)),  # 1/10 is 26215 / 2^18
 }
 
 
@@ -101,7 +115,7 @@ NUMBERS = np.array(
 def has_room(id, pool, x, y, out):
     """Whether the lengths of lists allow that an operation gives the value of a row, on all
     examples."""
-    if GIVES_INT[id]:
+    if ANY_LENGTH[id]:
         return True
     for m in range(examples_of(pool)):
         n = length_of(pool, y, m)
@@ -330,9 +344,10 @@ every function that calls them compiles them all."""
 for _name, _function in {"plus": plus, "minus": minus, "times": times, "min": minimum, "max": maximum}.items():
     KERNELS[f"zipwith {_name}"] = _zip, _function
     KERNELS[f"scanl1 {_name}"] = _scan, _function
+KERNELS |= dict.fromkeys(EXTENDED_KERNELS, (extended,))
 check_rules("kernels", (o.rule(o.function.kernel) for o in OPERATIONS), KERNELS)
 
-_calls = [KERNELS[o.rule(o.function.kernel)] for o in OPERATIONS]
+_calls = {o.id: KERNELS[o.rule(o.function.kernel)] for o in OPERATIONS}
 apply: Any = kernel()(by_operation("apply", "pool, x, y, out, examples, bounds", _calls, globals()))
 """Apply an operation to values of a pool, for some of the examples.
 

@@ -14,12 +14,15 @@ from typing import ClassVar
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.language.dsl import (
     BY_NAME,
+    DEEPCODER,
     DEFAULT,
     FUNCTIONS,
     INT,
+    LANGUAGES,
     LIST,
     MOST_INPUTS,
     OPERATIONS,
+    Language,
     Operation,
     Semantics,
     Type,
@@ -93,9 +96,14 @@ class Program:
 
     @property
     def attributes(self) -> frozenset[int]:
-        """Places in `dsl.ATTRIBUTES` of the functions and lambdas it uses (its attribute vector,
+        """Places in `Language.attributes` of the functions and lambdas it uses (its attribute vector,
         section 5.4.1)."""
         return frozenset(a for line in self.lines for a in OPERATIONS[line.operation].attributes)
+
+    @property
+    def language(self) -> Language:
+        """The smallest language that has its operations."""
+        return next(found for found in LANGUAGES.values() if max(self.attributes) < len(found.attributes))
 
     @property
     def unused(self) -> tuple[int, ...]:
@@ -197,8 +205,8 @@ def parse(text: str, source: str | Path = "program") -> Program:
 
 
 def search_space(inputs: Sequence[Type], length: int) -> int:
-    """Number of well-typed programs of exactly `length` lines on given inputs, unused variables
-    allowed.
+    """Number of well-typed programs of `DEEPCODER` of exactly `length` lines on given inputs, unused
+    variables allowed.
 
     The choices for the next line depend only on the numbers of variables of either type; nothing is
     enumerated.
@@ -207,7 +215,7 @@ def search_space(inputs: Sequence[Type], length: int) -> int:
     for _ in range(length):
         longer: Counter[tuple[int, int]] = Counter()
         for (ints, lists), programs in states.items():
-            for operation in OPERATIONS:
+            for operation in DEEPCODER.operations:
                 choices = math.prod(ints if kind is INT else lists for kind in operation.inputs)
                 to_int = operation.output is INT
                 longer[ints + to_int, lists + (not to_int)] += programs * choices

@@ -246,15 +246,15 @@ def read_value(content: object, where: str, semantics: Semantics = DEFAULT) -> V
 
 def read_inputs(content: object, where: str, semantics: Semantics = DEFAULT) -> tuple[Value, ...]:
     """The inputs of a program from what JSON holds: a list of 1 to 3 values, one of them at least a
-    list. Raises InputError if they are not, or one is no value (`read_value`); names the place,
-    `where`."""
+    list if the language needs one. Raises InputError if they are not, or one is no value
+    (`read_value`); names the place, `where`."""
     remedy = f"it must be a list of 1 to {MOST_INPUTS} inputs, such as [[1, 2, 3]] for one list"
     if not isinstance(content, list):
         raise InputError(f"{where}: the inputs are {_show(content)}", remedy)
     if not 1 <= len(content) <= MOST_INPUTS:
         raise InputError(f"{where} has {len(content)} inputs", remedy)
     inputs = tuple(read_value(entry, f"{where}, input {i}", semantics) for i, entry in enumerate(content, 1))
-    if LIST not in map(type_of, inputs):
+    if semantics.language.needs_list and LIST not in map(type_of, inputs):
         raise InputError(f"{where} has no list among its inputs", "it must have one, such as [[1, 2, 3]]")
     return inputs
 

@@ -46,8 +46,9 @@ class _Kind:
         self._low, self._high = semantics.low, semantics.high
         lengths = [[_length(row[i]) for i in self._lists] for row in self._rows]
         flat = [n for row in lengths for n in row]
-        self._longest = min(max(flat) + 1, semantics.longest)
-        self._shortest = max(min(flat) - 1, min(1, min(flat)))
+        fewest = min(flat, default=0)
+        self._longest = min(max(flat, default=0) + 1, semantics.longest)
+        self._shortest = max(fewest - 1, min(1, fewest))
         self._alike = len(self._lists) > 1 and len(flat) > 2 and all(len(set(row)) == 1 for row in lengths)
         self._sorted = [i for i in self._lists if _all_sorted(self._columns[i])]
 
@@ -66,8 +67,8 @@ class _Kind:
 
     def _number(self, i: int, length: int, rng: np.random.Generator) -> int:
         seen = [number for row in self._rows if isinstance(number := row[i], int)]
-        shortest = [_length(row[self._lists[0]]) for row in self._rows]
-        if all(0 <= x <= n for x, n in zip(seen, shortest, strict=True)):
+        shortest = [_length(row[i]) for row in self._rows for i in self._lists[:1]]
+        if shortest and all(0 <= x <= n for x, n in zip(seen, shortest, strict=True)):
             return int(rng.integers(0, length + 1))
         low, high = min(seen), max(seen)
         return int(rng.integers(max(low - (low < 0 or low > 1), self._low), min(high + 1, self._high) + 1))

@@ -5,18 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import combinations, islice
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Words
-from thesis_cli.synthesis.language.dsl import Semantics
+from thesis_cli.synthesis import prior
+from thesis_cli.synthesis.language.dsl import EXTENDED, Semantics
 from thesis_cli.synthesis.language.equivalence import natural
 from thesis_cli.synthesis.language.task import Task, check
 from thesis_cli.synthesis.meant.classes import Collection, Runner, collect
 from thesis_cli.synthesis.meant.inputs import Inputs, inputs_like
 from thesis_cli.synthesis.meant.posterior import Posterior, posterior
 from thesis_cli.synthesis.search.depth_first import DepthFirst
-from thesis_cli.synthesis.search.solver import Doubt, Limits, Meaning, Order, Solution
+from thesis_cli.synthesis.search.solver import Closest, Doubt, Limits, Meaning, Order, Solution
 
 NAMED, ASKED = 10, 3
 """Other behaviours of which a program is kept, and inputs that would settle which one was meant."""
@@ -134,6 +136,37 @@ def with_doubts(found: Solution, task: Task, order: Order, limits: Limits, seman
     doubts = list(_doubts(task, order, replace(limits, max_length=longest, nodes=WORK, count=1), semantics))
     shortest = min((len(doubt.program) for doubt in doubts), default=0)
     return replace(found, doubts=tuple(doubt for doubt in doubts if len(doubt.program) == shortest))
+
+
+HALVES, SUBSETS = 2, 32
+"""The closest program fits at least one in so many examples; sets of examples of one size that are left out."""
+
+
+def with_hints(found: Solution, task: Task, order: Order, limits: Limits, semantics: Semantics) -> Solution:
+    """A solution without a program, with the one that fits the most examples, unless doubts have one,
+    and one of the larger language."""
+    if found.programs or found.stopped == "interrupted":
+        return found
+    brief = replace(limits, max_length=min(LONGEST, limits.max_length), nodes=WORK, count=1)
+    closest = None if found.doubts else _closest(task, order, replace(brief, nodes=WORK // SUBSETS), semantics)
+    larger = None
+    if semantics.language is not EXTENDED:
+        wide = replace(semantics, dsl=EXTENDED.name)
+        larger = DepthFirst().solve(task, prior.load(EXTENDED), brief, wide).program
+    return replace(found, closest=closest, larger=larger)
+
+
+def _closest(task: Task, order: Order, limits: Limits, semantics: Semantics) -> Closest | None:
+    """A program that fits all but two examples, or all but three and so on; none if that is fewer than half."""
+    count = len(task.examples)
+    for size in range(2, count - count // HALVES + 1):
+        for missed in islice(combinations(range(count), size), SUBSETS):
+            rest = tuple(example for place, example in enumerate(task.examples) if place not in missed)
+            if len(rest) > 1 and (
+                program := DepthFirst().solve(replace(task, examples=rest), order, limits, semantics).program
+            ):
+                return Closest(missed, program)
+    return None
 
 
 def _doubts(task: Task, order: Order, limits: Limits, semantics: Semantics) -> Iterator[Doubt]:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.base.arrays import Ints
-from thesis_cli.synthesis.language.dsl import OPERATIONS
+from thesis_cli.synthesis.language.dsl import DEEPCODER
 from thesis_cli.synthesis.language.packing import Lanes
 from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.networks import weights as files
@@ -110,7 +110,7 @@ class LayerSizes:
             "own_flags": (FLAGS, self.own),
             "own_state": (self.state, self.own),
             "own_2": (self.own, self.own),
-            "operations": (self.state, len(OPERATIONS)),
+            "operations": (self.state, len(DEEPCODER.operations)),
             "single": (self.own, len(SINGLE)),
             "first": (self.own, len(DOUBLE) * (self.rank + 1)),
             "second": (self.own, len(DOUBLE) * (self.rank + 1)),
@@ -301,24 +301,24 @@ def _digest(output: Lanes, number: int) -> int:
     return int.from_bytes(found.digest(), "little")
 
 
-SINGLE = tuple(o.id for o in OPERATIONS if len(o.inputs) == 1)
+SINGLE = tuple(o.id for o in DEEPCODER.operations if len(o.inputs) == 1)
 """Ids of operations of one argument."""
 
-DOUBLE = tuple(o.id for o in OPERATIONS if len(o.inputs) == 2)
+DOUBLE = tuple(o.id for o in DEEPCODER.operations if len(o.inputs) == 2)
 """Ids of operations of two arguments."""
 
-COMMUTING = tuple(DOUBLE.index(o.id) for o in OPERATIONS if o.commutes)
+COMMUTING = tuple(DOUBLE.index(o.id) for o in DEEPCODER.operations if o.commutes)
 """Places in `DOUBLE` of those whose arguments can be swapped."""
 
-COLUMN = np.zeros(len(OPERATIONS), dtype=np.int64)
+COLUMN = np.zeros(len(DEEPCODER.operations), dtype=np.int64)
 COLUMN[list(SINGLE)] = range(len(SINGLE))
 COLUMN[list(DOUBLE)] = range(len(DOUBLE))
 """Place of each operation in `SINGLE` or `DOUBLE`."""
 
-COMMUTES = np.array([o.commutes for o in OPERATIONS])
+COMMUTES = np.array([o.commutes for o in DEEPCODER.operations])
 """Whether the arguments of an operation can be swapped."""
 
-_IS_DOUBLE = np.isin(range(len(OPERATIONS)), DOUBLE)
+_IS_DOUBLE = np.isin(range(len(DEEPCODER.operations)), DOUBLE)
 
 
 def places_in(variables: int) -> int:

@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.base.arrays import Bools
-from thesis_cli.synthesis.language.dsl import INT, LIST, MOST_INPUTS, OPERATIONS, Type
+from thesis_cli.synthesis.language.dsl import DEEPCODER, INT, LIST, MOST_INPUTS, OPERATIONS, Type
 from thesis_cli.synthesis.language.program_codes import arguments_of, operation_of
 from thesis_cli.synthesis.networks.encoding import encode
 from thesis_cli.synthesis.networks.feed_forward import FeedForward
@@ -168,7 +168,7 @@ def table(lines: int) -> Numbers:
     Shape (38, 2 + T, 2 + T); tokens are numbered from 0.
     """
     slots = MOST_INPUTS + lines - 1
-    takes_two = np.array([len(operation.inputs) == 2 for operation in OPERATIONS])
+    takes_two = np.array([len(operation.inputs) == 2 for operation in DEEPCODER.operations])
     there = takes_two[:, None, None] | np.eye(slots, dtype=np.bool_)
     found = np.where(there, np.cumsum(there).reshape(there.shape) - 1, -1)
     found.flags.writeable = False
@@ -211,7 +211,7 @@ def typed(corpus: Corpus, lines: int) -> Bools:
     ids, one, two = np.nonzero(table(lines) >= 0)
     first = np.array([_code(OPERATIONS[id].inputs[0]) for id in ids])
     second = np.array([_code(OPERATIONS[id].inputs[-1]) for id in ids])
-    results = np.array([_code(operation.output) for operation in OPERATIONS])
+    results = np.array([_code(operation.output) for operation in DEEPCODER.operations])
     made = results[operation_of(np.maximum(corpus.codes[:, :lines], 0))]
     found = np.empty((*made.shape, len(ids)), dtype=np.bool_)
     kinds = np.zeros((len(corpus), MOST_INPUTS + lines - 1), dtype=np.int64)

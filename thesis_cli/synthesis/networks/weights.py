@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -91,7 +91,7 @@ class Weights:
 
 def config_of(semantics: Semantics, training: Mapping[str, Any] | None = None, **sizes: int) -> dict[str, Any]:
     """The `config` that `save` takes."""
-    return {"sizes": sizes, "semantics": asdict(semantics), "training": dict(training or {})}
+    return {"sizes": sizes, "semantics": semantics.numbers, "training": dict(training or {})}
 
 
 def save(
@@ -231,7 +231,7 @@ def _config(text: str) -> tuple[Mapping[str, int], Semantics, Mapping[str, Any]]
     try:
         config = json.loads(text)
         sizes, semantics, training = config["sizes"], config["semantics"], config["training"]
-        found = Semantics(**{key: semantics[key] for key in asdict(DEFAULT)})
+        found = Semantics(**{key: semantics[key] for key in DEFAULT.numbers})
         whole = [*sizes.values(), found.low, found.high, found.longest]
         if not all(type(value) is int for value in whole) or not isinstance(training, dict):
             raise ValueError

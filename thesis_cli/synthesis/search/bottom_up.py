@@ -34,7 +34,7 @@ from thesis_cli.synthesis.language.task import Example, Task, check
 from thesis_cli.synthesis.search.depth_first import SLICE, Clock, Examination, Run
 from thesis_cli.synthesis.search.refutation import refutation
 from thesis_cli.synthesis.search.solver import GIB, Limits, Order, Solution, Stop
-from thesis_cli.synthesis.search.spaces import EVERY
+from thesis_cli.synthesis.search.spaces import every
 
 if TYPE_CHECKING:
     from thesis_cli.synthesis.search.bottom_up_kernels import BankRows
@@ -216,7 +216,7 @@ class Bank:
         The tree of a program of n lines is largest if each line takes the one above it twice.
         """
         lines, cost = 0, int(self._costs.max())
-        twice = int(self._costs[[len(operation.inputs) == 2 for operation in OPERATIONS]].max())
+        twice = int(self._costs[[o.id for o in self._semantics.language.operations if len(o.inputs) == 2]].max())
         while cost <= self.size:
             lines, cost = lines + 1, 2 * cost + twice
         return lines
@@ -396,7 +396,7 @@ def _remade(
     rows = zip(*(columns[x] for x in before), columns[inputs + place], strict=True)
     part = Task(task.name, tuple(Example(row[:-1], row[-1]) for row in rows))
     for lines in range(1, length + 1):
-        examination = Examination(part, semantics, lines, EVERY)
+        examination = Examination(part, semantics, lines, every(semantics.language))
         while examination.advance():
             pass
         if examination.found:
@@ -424,7 +424,7 @@ def _of_same_values(program: Program, task: Task, semantics: Semantics) -> Progr
     for place, column in enumerate(columns):
         places.setdefault(column, place)
     lines: dict[int, list[Line]] = {}
-    for operation in OPERATIONS:
+    for operation in semantics.language.operations:
         fitting = [[i for i, kind in enumerate(program.types) if kind is needed] for needed in operation.inputs]
         for arguments in product(*fitting):
             if semantics.apply(operation, *(columns[x][0] for x in arguments)) in firsts:

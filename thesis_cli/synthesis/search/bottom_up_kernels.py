@@ -15,9 +15,8 @@ from thesis_cli.synthesis.language.lanes import examples_of, same
 from thesis_cli.synthesis.language.operation_kernels import (
     COMMUTES,
     GIVES_INT,
-    INT_LIST,
-    LIST,
-    TAKES,
+    SINGLE,
+    TAKES_INT,
     Bounds,
     apply,
     has_room,
@@ -210,10 +209,10 @@ def grow(bank: BankRows, level: Level, budget: int, state: Ints, found: Ints) ->
             reason = DONE
             break
         id = order[place]
-        takes, rest = TAKES[id], size - costs[id]
+        single, rest = SINGLE[id], size - costs[id]
         hit = GIVES_INT[id] == result_is_int
-        if part < 0:  # a new operation: a list alone has all the rest of the cost
-            part = max(rest, 0) if takes == LIST else 0
+        if part < 0:  # a new operation: an argument alone has all the rest of the cost
+            part = max(rest, 0) if single else 0
             x, y = starts[part], -1
         if part > rest or (COMMUTES[id] and 2 * part > rest) or not (keep or hit):
             place, part = place + 1, -1
@@ -223,16 +222,16 @@ def grow(bank: BankRows, level: Level, budget: int, state: Ints, found: Ints) ->
             x, y = starts[part], -1
             continue
         if y < 0:
-            y = x if takes == LIST else starts[rest - part]
+            y = x if single else starts[rest - part]
             if COMMUTES[id]:
                 y = max(x, y)
-        end = x + 1 if takes == LIST else starts[rest - part + 1]
-        if kinds[x] != (takes == INT_LIST) or y >= end:
+        end = x + 1 if single else starts[rest - part + 1]
+        if kinds[x] != TAKES_INT[id, 0] or y >= end:
             x, y = x + 1, -1
             continue
         other = y
         y += 1
-        if kinds[other]:
+        if kinds[other] != TAKES_INT[id, 1]:
             continue
         state[5] += 1
         ok = keep or has_room(id, pool, x, other, target)

@@ -289,7 +289,7 @@ class Run:
                         return self.solution(self.cut_short(stopped))
                     if len(self.programs) >= enough:
                         return self.solution(stopped)
-                if len(spaces[0].operations) == len(OPERATIONS):
+                if len(spaces[0].operations) == len(self._semantics.language.operations):
                     self.exhausted = length
                 if self._limits.shortest and self.programs:
                     return self.solution(stopped)

@@ -166,7 +166,7 @@ def step(pool: Pool, moves: npt.ArrayLike, parents: npt.ArrayLike | None = None)
     -------
     The N programs, each one line longer.
     """
-    from thesis_cli.synthesis.language.operation_kernels import LIST, TAKES, bounds_of
+    from thesis_cli.synthesis.language.operation_kernels import SINGLE, bounds_of
     from thesis_cli.synthesis.search.execution_kernels import Programs, extend
 
     chosen = np.arange(len(pool)) if parents is None else np.asarray(parents, dtype=np.int64)
@@ -175,7 +175,7 @@ def step(pool: Pool, moves: npt.ArrayLike, parents: npt.ArrayLike | None = None)
         raise InputError(f"the moves have shape {lines.shape}", f"it must be ({len(chosen)}, 3)")
     found = pool.take(chosen)
     _check(found, lines)
-    single = TAKES[lines[:, 0]] == LIST
+    single = SINGLE[lines[:, 0]]
     lines[single, 2] = lines[single, 1]
     found.lines[np.arange(len(found)), np.count_nonzero(found.lines[:, :, 0] >= 0, axis=1)] = lines
     extend(
@@ -205,17 +205,18 @@ def prepare() -> None:
 
 def _check(pool: Pool, lines: Ints) -> None:
     """Refuse moves that do not fit."""
-    from thesis_cli.synthesis.language.operation_kernels import INT_LIST, LIST, TAKES
+    from thesis_cli.synthesis.language.operation_kernels import SINGLE, TAKES_INT
     from thesis_cli.synthesis.search.execution_kernels import INTS, LISTS
 
     id, x, y = lines.T
     known = (id >= 0) & (id < len(OPERATIONS))
-    takes = TAKES[np.where(known, id, 0)]
-    last = np.where(takes == LIST, x, y)
+    chosen = np.where(known, id, 0)
+    last = np.where(SINGLE[chosen], x, y)
     rows = np.arange(len(pool))
     here = known & (np.minimum(x, last) >= 0) & (np.maximum(x, last) < pool.sizes)
     one, two = pool.types[rows, np.where(here, x, 0)], pool.types[rows, np.where(here, last, 0)]
-    fits = here & (one == np.where(takes == INT_LIST, INTS, LISTS)) & (two == LISTS)
+    first, second = np.where(TAKES_INT[chosen], INTS, LISTS).T
+    fits = here & (one == first) & (two == second)
     full = pool.lines[:, -1, 0] >= 0
     if not fits.all() or full.any():
         row = int(np.argmax(~fits | full))

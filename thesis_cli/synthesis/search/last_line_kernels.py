@@ -174,7 +174,12 @@ _names = [o.rule(o.function.kernel) for o in OPERATIONS]
 check_rules("tests of last lines", (name for name in _names if name in TESTS), TESTS)
 
 may_give: Any = inlined(
-    by_operation("may_give", "pool, x, y, out, m, bounds", [TESTS.get(name, (_unknown,)) for name in _names], globals())
+    by_operation(
+        "may_give",
+        "pool, x, y, out, m, bounds",
+        {id: TESTS.get(name, (_unknown,)) for id, name in enumerate(_names)},
+        globals(),
+    )
 )
 """Whether an operation may give the value of row `out` on example m; if not, it does not.
 

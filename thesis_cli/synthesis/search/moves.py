@@ -13,7 +13,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Ints
 from thesis_cli.synthesis.corpus.corpus import TYPES
-from thesis_cli.synthesis.language.dsl import INT, OPERATIONS
+from thesis_cli.synthesis.language.dsl import DEEPCODER, INT
 from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.search.depth_first import ALL, Pruning
 from thesis_cli.synthesis.search.execution import Pool, start
@@ -49,15 +49,15 @@ def moves(pool: Pool, operations: Sequence[int] | None = None, pruning: Pruning 
     Parameters
     ----------
     pool : the programs.
-    operations : ids of those to use, in the order in which a search tries them; all by id if left
-        out.
+    operations : ids of those to use, in the order in which a search tries them; all of
+        `DEEPCODER` by id if left out.
     pruning : moves to leave out. Only UNUSED, COMMUTED, PERMUTED and MISTYPED matter, which need no
         values. MISTYPED is about line T.
     """
     from thesis_cli.synthesis.language.operation_kernels import GIVES_INT
     from thesis_cli.synthesis.search.moves_kernels import MoveRoom, Unfinished, list_moves
 
-    order = np.arange(len(OPERATIONS)) if operations is None else np.array(operations, dtype=np.int64)
+    order = np.arange(len(DEEPCODER.operations)) if operations is None else np.array(operations, dtype=np.int64)
     (count, variables), length = pool.types.shape, pool.lines.shape[1]
     gives = GIVES_INT[order]
     every = np.ones_like(gives)

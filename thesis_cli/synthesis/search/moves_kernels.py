@@ -9,7 +9,7 @@ from typing import NamedTuple
 from thesis_cli.base.arrays import Bools, Ints
 from thesis_cli.base.compiled import kernel
 from thesis_cli.synthesis.language.lanes import inlined
-from thesis_cli.synthesis.language.operation_kernels import COMMUTES, INT_LIST, LIST, TAKES
+from thesis_cli.synthesis.language.operation_kernels import COMMUTES, SINGLE, TAKES_INT
 
 UNUSED, COMMUTED, PERMUTED = (1 << bit for bit in range(3))
 """Prunings that need no values, as bits; `depth_first.Pruning` describes them."""
@@ -84,29 +84,29 @@ def next_lines(rules, types, uses, chosen, depth, variables, lines):
         id = order[place]
         if not (new or fresh[place]) or (after == 0 and not ends[place]):
             continue
-        takes = TAKES[id]
+        single = SINGLE[id]
         ordered = COMMUTES[id] and pruning & COMMUTED
-        firsts = NUMBERS if takes == INT_LIST else LISTS
-        if need == 2 or (need == 1 and takes == LIST):
+        firsts = NUMBERS if TAKES_INT[id, 0] else LISTS
+        if need == 2 or (need == 1 and single):
             firsts += IDLE
         for j in range(1, variables[firsts, 0] + 1):
             x = variables[firsts, j]
             left = need - (x >= inputs and uses[x] == 0)
-            seconds, begin = LISTS, 1
-            if takes == LIST:
+            seconds, begin = NUMBERS if TAKES_INT[id, 1] else LISTS, 1
+            if single:
                 seconds, begin = firsts, j
             elif left == 1:
                 seconds += IDLE
             elif ordered and need < 2:
                 begin = j
             end = variables[seconds, 0] + 1
-            if takes == LIST:
+            if single:
                 end = j + (left <= 0)
             elif left > 1:
                 end = begin
             for k in range(begin, end):
                 y = variables[seconds, k]
-                if (ordered and y < x) or (y == x and left == 1 and takes != LIST):
+                if (ordered and y < x) or (y == x and left == 1 and not single):
                     continue
                 if pruning & PERMUTED and depth > 0 and x != line - 1 and y != line - 1:
                     earlier = place - chosen[depth - 1, 0]

@@ -7,7 +7,16 @@ from itertools import pairwise
 from math import isqrt
 from time import perf_counter
 
-from thesis_cli.synthesis.language.dsl import DEFAULT, OPERATIONS, Lambda, Operation, Semantics, Value, check_rules
+from thesis_cli.synthesis.language.dsl import (
+    DEFAULT,
+    LONGEST,
+    OPERATIONS,
+    Lambda,
+    Operation,
+    Semantics,
+    Value,
+    check_rules,
+)
 from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.search.solver import Limits, Solution
 
@@ -15,13 +24,15 @@ from thesis_cli.synthesis.search.solver import Limits, Solution
 def refuted(task: Task, semantics: Semantics = DEFAULT) -> str | None:
     """Why no program of any length fits a task; None if that is not known.
 
-    No operation lengthens a list, so every list is at most as long as the longest input. Of empty
+    If no operation lengthens a list, every list is at most as long as the longest input. Of empty
     lists alone, HEAD, LAST, MINIMUM, MAXIMUM and ACCESS give NULL, and SUM and COUNT give 0.
     """
     for number, example in enumerate(task.examples, 1):
         output, longest = example.output, _longest(example)
         if not semantics.holds(output):
             return f"the output of example {number} is out of range"
+        if semantics.language.lengthens:
+            continue
         if not isinstance(output, int) and len(output) > longest:
             return f"the output of example {number} has {len(output)} numbers, its longest input {longest}"
         if isinstance(output, int) and output != 0 and longest == 0:
@@ -38,15 +49,17 @@ def refutation(solver: str, task: Task, limits: Limits, semantics: Semantics) ->
     return Solution((), solver, 0, perf_counter() - began, limits.max_length, refuted=reason)
 
 
-def may_end(operation: Operation, task: Task) -> bool:
+def may_end(operation: Operation, task: Task, lengthen: bool = False) -> bool:
     """Whether an operation may give the outputs of a task, on whatever values.
 
-    The operation and the outputs are of one type.
+    The operation and the outputs are of one type. `lengthen` says that lists may be longer than all
+    inputs.
     """
     rule = RULES.get(operation.rule(operation.function.kernel))
     if rule is None:
         return True
-    return all(rule(operation.f, _numbers(example.output), _longest(example)) for example in task.examples)
+    examples = ((_numbers(e.output), LONGEST if lengthen else _longest(e)) for e in task.examples)
+    return all(rule(operation.f, numbers, longest) for numbers, longest in examples)
 
 
 def _longest(example: Example) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis.language.dsl import ATTRIBUTES, DEFAULT, OPERATIONS, Semantics, Value
+from thesis_cli.synthesis.language.dsl import DEEPCODER, DEFAULT, LANGUAGES, Language, Semantics, Value
 from thesis_cli.synthesis.language.program import Program
 from thesis_cli.synthesis.language.task import Task
 
@@ -65,29 +65,35 @@ class Order:
 
     Attributes
     ----------
-    probabilities : probabilities of the C = 34 attributes, as `dsl.ATTRIBUTES` has them; only their
-        order matters.
+    probabilities : probabilities of the attributes of a language, as `Language.attributes` has them;
+        only their order matters.
     """
 
     probabilities: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        if len(self.probabilities) != len(ATTRIBUTES):
+        sizes = [len(language.attributes) for language in LANGUAGES.values()]
+        if len(self.probabilities) not in sizes:
             problem = f"{len(self.probabilities)} probabilities are given"
-            raise InputError(problem, f"give one for each of {len(ATTRIBUTES)} functions and lambdas")
-        for name, probability in zip(ATTRIBUTES, self.probabilities, strict=True):
+            raise InputError(problem, f"give one for each of {' or '.join(map(str, sizes))} functions and lambdas")
+        for name, probability in zip(self.language.attributes, self.probabilities, strict=True):
             if not 0 <= probability <= 1:
                 raise InputError(f"the probability of {name} is {probability}", "it must be from 0 to 1")
 
     @classmethod
-    def uniform(cls) -> Order:
+    def uniform(cls, language: Language = DEEPCODER) -> Order:
         """No preference: operations by id."""
-        return cls((0.5,) * len(ATTRIBUTES))
+        return cls((0.5,) * len(language.attributes))
+
+    @property
+    def language(self) -> Language:
+        """The language with so many attributes."""
+        return next(found for found in LANGUAGES.values() if len(found.attributes) == len(self.probabilities))
 
     @property
     def attributes(self) -> tuple[int, ...]:
-        """Places in `dsl.ATTRIBUTES`, most probable first; ties by place."""
-        return tuple(sorted(range(len(ATTRIBUTES)), key=lambda a: -self.probabilities[a]))
+        """Places in `Language.attributes`, most probable first; ties by place."""
+        return tuple(sorted(range(len(self.probabilities)), key=lambda a: -self.probabilities[a]))
 
     @property
     def of_operations(self) -> tuple[float, ...]:
@@ -96,13 +102,13 @@ class Order:
         A higher-order function with its lambda counts as the less probable of the two (appendix
         D.4).
         """
-        return tuple(min(self.probabilities[a] for a in operation.attributes) for operation in OPERATIONS)
+        return tuple(min(self.probabilities[a] for a in o.attributes) for o in self.language.operations)
 
     @property
     def operations(self) -> tuple[int, ...]:
         """Ids of the operations, most probable first; ties by id."""
         probability = self.of_operations
-        return tuple(sorted(range(len(OPERATIONS)), key=lambda id: -probability[id]))
+        return tuple(sorted(range(len(probability)), key=lambda id: -probability[id]))
 
 
 @dataclass(frozen=True)
@@ -168,6 +174,20 @@ class Doubt:
 
 
 @dataclass(frozen=True)
+class Closest:
+    """A program that fits the most examples, if none fits all.
+
+    Attributes
+    ----------
+    missed : numbers of the examples that it does not fit, from 0.
+    program : the program.
+    """
+
+    missed: tuple[int, ...]
+    program: Program
+
+
+@dataclass(frozen=True)
 class Solution:
     """Programs that a search found, and what it proves.
 
@@ -189,6 +209,9 @@ class Solution:
         there is none.
     meaning : how probable it is that the program was meant; None if nobody asked.
     doubts : examples that look mistaken.
+    closest : the program that fits the most examples; None if one fits all, if `doubts` has it, or if
+        nobody asked.
+    larger : a program of `dsl.EXTENDED` that fits where none of the language does; None if none is known.
     """
 
     programs: tuple[Program, ...]
@@ -203,6 +226,8 @@ class Solution:
     first_after: float | None = None
     meaning: Meaning | None = None
     doubts: tuple[Doubt, ...] = ()
+    closest: Closest | None = None
+    larger: Program | None = None
 
     @property
     def program(self) -> Program | None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import IntFlag
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.synthesis.language.dsl import OPERATIONS
+from thesis_cli.synthesis.language.dsl import DEEPCODER, OPERATIONS, Language
 from thesis_cli.synthesis.language.task import Task
 from thesis_cli.synthesis.search.refutation import may_end
 from thesis_cli.synthesis.search.solver import Order
@@ -73,12 +73,19 @@ class Space:
         """Whether the last line can have an operation, for each of them."""
         output, mistyped, unfit = task.output, not pruning & Pruning.MISTYPED, not pruning & Pruning.UNFIT
         chosen = [OPERATIONS[id] for id in self.operations]
-        found = [mistyped if o.output is not output else unfit or may_end(o, task) for o in chosen]
+        lengthen = any(o.function.lengthens for o in chosen)
+        found = [mistyped if o.output is not output else unfit or may_end(o, task, lengthen) for o in chosen]
         return np.array(found, dtype=np.bool_)
 
 
-EVERY = Space(tuple(range(len(OPERATIONS))))
-"""All programs, operations by id."""
+@cache
+def every(language: Language) -> Space:
+    """All programs of a language, operations by id."""
+    return Space(tuple(operation.id for operation in language.operations))
+
+
+EVERY = every(DEEPCODER)
+"""All programs of the language of the thesis."""
 
 UNIT, LEAST = 0.1, 1e-4
 """Logarithms of probabilities in a unit of cost, and the least probability that counts."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from thesis_cli.base.arrays import Ints
-from thesis_cli.synthesis.language.dsl import BY_NAME, LONGEST, MOST_INPUTS, OPERATIONS, WIDEST, Semantics
+from thesis_cli.synthesis.language.dsl import BY_NAME, DEEPCODER, LONGEST, MOST_INPUTS, WIDEST, Semantics
 from thesis_cli.synthesis.language.operation_kernels import GIVES_INT, bounds_of
 from thesis_cli.synthesis.language.packing import NULL, WIDTH, row_size
 from thesis_cli.synthesis.language.program_codes import arguments_of, operation_of
@@ -156,7 +156,7 @@ def _legal(values: Programs, inputs: Ints, chosen: Ints, places: Ints, partial: 
     """Legal lines of states, as variables of their programs; a row is the state, the operation and
     the arguments."""
     found = []
-    order = np.arange(len(OPERATIONS))
+    order = np.arange(len(DEEPCODER.operations))
     ends = np.stack([~GIVES_INT, GIVES_INT, np.ones_like(GIVES_INT)])
     variables = places.shape[1] + SPARE
     for size in np.unique(room).tolist():

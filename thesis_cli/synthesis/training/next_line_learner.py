@@ -19,7 +19,7 @@ from thesis_cli.base.progress import Tick
 from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.corpus.corpus import Corpus, join
 from thesis_cli.synthesis.corpus.corpus_maker import CorpusPlan, make_corpus
-from thesis_cli.synthesis.language.dsl import OPERATIONS
+from thesis_cli.synthesis.language.dsl import DEEPCODER
 from thesis_cli.synthesis.language.packing import NULL
 from thesis_cli.synthesis.networks.next_line import COMMUTING, DOUBLE, SINGLE, LayerSizes
 from thesis_cli.synthesis.networks.relation_kernels import FEATURES
@@ -150,7 +150,7 @@ def prior_ranks(batch: StateBatch) -> Floats:
     variables = batch.there.shape[1]
     operations = np.concatenate([np.repeat(SINGLE, variables), np.repeat(DOUBLE, variables**2)])
     legal = batch.legal.numpy()
-    alike = legal @ (operations[:, None] == np.arange(len(OPERATIONS))).astype(np.float64)
+    alike = legal @ (operations[:, None] == np.arange(len(DEEPCODER.operations))).astype(np.float64)
     scores = np.array(prior.load().of_operations)[operations] / np.maximum(alike, 1)[:, operations]
     best = np.where(batch.right.numpy(), scores, 0).max(axis=1, keepdims=True)
     above, equal = (legal & (scores > best)).sum(axis=1), (legal & (scores == best)).sum(axis=1)
