@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from thesis_cli.studies.synthesis import timing
 from thesis_cli.studies.synthesis.incidence import incidence
 from thesis_cli.studies.synthesis.predictions import guide_of, trainings
+from thesis_cli.studies.synthesis.source_search import SourceSearch
 from thesis_cli.synthesis.language.task import Example, Task
-from thesis_cli.synthesis.search.depth_first import NONE, DepthFirst, SortAndAdd
 from thesis_cli.synthesis.search.solver import Limits, Order, Solution, Solver
 from thesis_cli.synthesis.training.corpora import held_out
 
@@ -44,11 +44,7 @@ FACTOR = 8
 
 def solver(name: str) -> Solver:
     """A search by name: the source's, or today's."""
-    if name == "dfs, source":
-        return DepthFirst(NONE)
-    if name == "sort-and-add, source":
-        return SortAndAdd(NONE, again=True)
-    return timing.solver(name)
+    return SourceSearch(SOURCE[name]) if name in SOURCE else timing.solver(name)
 
 
 def tasks_of(length: int, first: int, last: int) -> list[Task]:

@@ -169,6 +169,11 @@ class Examination:
         return int(self._state.counts[2])
 
     @property
+    def beginning(self) -> npt.NDArray[np.int64]:
+        """The lines above that which comes next: places of operations in the space, and arguments, shape (k, 3)."""
+        return self._state.chosen[: self._state.counts[0]]
+
+    @property
     def full(self) -> bool:
         """Whether it ended because it had found enough; `take` makes room to go on."""
         return bool(self._state.counts[3] == len(self._state.found))
