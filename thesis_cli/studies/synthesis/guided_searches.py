@@ -162,10 +162,13 @@ def until_share(
     more than the share needs, unless that is not solved at all.
     """
     limit, by = min(nodes, 2**16), solver(search)
+    found: dict[int, Solution] = {}
     while True:
-        found = [timing.solution_of(by, *task, Limits(length, nodes=limit)) for task in zip(tasks, given, strict=True)]
-        if sum(bool(solution.program) for solution in found) >= share * len(tasks) or limit >= nodes:
-            return found
+        for place in range(len(tasks)):
+            if place not in found or not found[place].program:  # a larger limit changes no other
+                found[place] = timing.solution_of(by, tasks[place], given[place], Limits(length, nodes=limit))
+        if sum(bool(solution.program) for solution in found.values()) >= share * len(tasks) or limit >= nodes:
+            return [found[place] for place in range(len(tasks))]
         limit = min(nodes, FACTOR * limit)
 
 

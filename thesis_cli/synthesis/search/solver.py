@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, Protocol
 
 from thesis_cli.base.errors import InputError
@@ -84,12 +85,12 @@ class Order:
         """No preference: operations by id."""
         return cls((0.5,) * len(ATTRIBUTES))
 
-    @property
+    @cached_property
     def attributes(self) -> tuple[int, ...]:
         """Places in `dsl.ATTRIBUTES`, most probable first; ties by place."""
         return tuple(sorted(range(len(ATTRIBUTES)), key=lambda a: -self.probabilities[a]))
 
-    @property
+    @cached_property
     def of_operations(self) -> tuple[float, ...]:
         """Probabilities of the operations by id.
 
@@ -98,7 +99,7 @@ class Order:
         """
         return tuple(min(self.probabilities[a] for a in operation.attributes) for operation in OPERATIONS)
 
-    @property
+    @cached_property
     def operations(self) -> tuple[int, ...]:
         """Ids of the operations, most probable first; ties by id."""
         probability = self.of_operations
