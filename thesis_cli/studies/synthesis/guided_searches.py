@@ -3,7 +3,8 @@
 
 The searches are those of the source, depth-first search and Sort-and-add over all programs, and
 those of today, which leave out most programs. The time of the former is told by the programs that
-they examine, at the source's speed: it is the same on every machine.
+they examine, at the source's speed: it is the same on every machine. These programs are counted, and
+most of them are not run (`source_search`).
 """
 
 from __future__ import annotations
@@ -118,8 +119,8 @@ def run(
 
     Returns
     -------
-    Columns `COLUMNS`. `seconds` are processor seconds of the search, `call` those of making the
-    order before it. `answer` is the length of the program found, missing without one.
+    Columns `COLUMNS`. `seconds` are processor seconds of the search, of the source's searches those of
+    counting; `call` are those of making the order before it. `answer` is the length of the program found, missing without one.
     """
     import pandas as pd
 

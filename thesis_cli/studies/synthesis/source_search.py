@@ -1,9 +1,10 @@
 """The source's searches (Thesis section 5.4.4), counted: what they find, and how many programs they examine.
 
-They examine all programs of a length, so how many come before a program is a matter of types alone: `Programs`
-counts them. The first program that fits is that of a search which leaves out those that cannot fit, and those for
-which an earlier or a shorter one fits (`spaces.Pruning`). `DepthFirst(NONE)` and `SortAndAdd(NONE, again=True)` are the
-searches themselves: the same programs, numbers of programs and limits.
+They examine all programs of a length, so how many come before a program depends on types alone, and `Programs`
+counts them. Only programs that may fit are run: a search that leaves out those that cannot, and those for which an
+earlier or a shorter one fits (`spaces.Pruning`), finds the same first program. `DepthFirst(NONE)` and
+`SortAndAdd(NONE, again=True)` are the searches themselves, which examine some 5e7 programs a second; they give the
+same programs and numbers of programs, and stop at the same ones.
 """
 
 from __future__ import annotations
@@ -116,8 +117,8 @@ class Programs:
         return programs
 
     def lines_until(self, most: int) -> int | None:
-        """Lines tried when a search that looks at its limit after each `SLICE` of them has counted `most` programs; None
-        if it ends before."""
+        """Lines tried when a search that looks at its limit after each `SLICE` of them has counted `most`
+        programs; None if it ends before."""
         ends = self.total[1] // SLICE
         if self.after(ends * SLICE) < most:
             return None
@@ -167,7 +168,8 @@ class SourceSearch:
         return Solution((), self.name, clock.nodes, clock.seconds, exhausted)
 
     def _parts(self, order: Order, longest: int) -> Iterator[tuple[int, Space]]:
-        """Lengths, with the programs that may be the first one that fits: those of a larger set have a new operation."""
+        """Lengths, with the programs that may be the first one that fits: over a larger set, those with a new
+        operation."""
         known: tuple[int, ...] = ()
         for now in active_sets(order) if self.name == "sort-and-add" else [order.operations]:
             space = Space(now, tuple(id not in known for id in now))
