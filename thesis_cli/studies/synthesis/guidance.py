@@ -34,7 +34,8 @@ TRAINED = 4
 WEIGHTS, STATE_WEIGHTS = f"lines-{TRAINED}", "next-line"
 
 SOURCE = "dfs, source"
-"""The source's depth-first search; its time is that of the programs that it examines."""
+"""The source's depth-first search; its time is that of the programs that it examines, and `seconds` are those
+of counting them."""
 
 COLUMNS = ["search", "guide", "length", "task", "nodes", "seconds", "found", "call", "answer", "stopped"]
 

@@ -3,7 +3,8 @@
 
 The searches are those of the source, depth-first search and Sort-and-add over all programs, and
 those of today, which leave out most programs. The time of the former is told by the programs that
-they examine, at the source's speed: it is the same on every machine.
+they examine, at the source's speed: it is the same on every machine. These programs are counted, and
+most of them are not run (`source_search`).
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from thesis_cli.studies.synthesis import timing
 from thesis_cli.studies.synthesis.incidence import incidence
 from thesis_cli.studies.synthesis.predictions import guide_of, trainings
+from thesis_cli.studies.synthesis.source_search import SourceSearch
 from thesis_cli.synthesis.language.task import Example, Task
-from thesis_cli.synthesis.search.depth_first import NONE, DepthFirst, SortAndAdd
 from thesis_cli.synthesis.search.solver import Limits, Order, Solution, Solver
 from thesis_cli.synthesis.training.corpora import held_out
 
@@ -44,11 +45,7 @@ FACTOR = 8
 
 def solver(name: str) -> Solver:
     """A search by name: the source's, or today's."""
-    if name == "dfs, source":
-        return DepthFirst(NONE)
-    if name == "sort-and-add, source":
-        return SortAndAdd(NONE, again=True)
-    return timing.solver(name)
+    return SourceSearch(SOURCE[name]) if name in SOURCE else timing.solver(name)
 
 
 def tasks_of(length: int, first: int, last: int) -> list[Task]:
@@ -122,8 +119,8 @@ def run(
 
     Returns
     -------
-    Columns `COLUMNS`. `seconds` are processor seconds of the search, `call` those of making the
-    order before it. `answer` is the length of the program found, missing without one.
+    Columns `COLUMNS`. `seconds` are processor seconds of the search, of the source's searches those of
+    counting; `call` are those of making the order before it. `answer` is the length of the program found, missing without one.
     """
     import pandas as pd
 
@@ -166,10 +163,13 @@ def until_share(
     more than the share needs, unless that is not solved at all.
     """
     limit, by = min(nodes, 2**16), solver(search)
+    found: dict[int, Solution] = {}
     while True:
-        found = [timing.solution_of(by, *task, Limits(length, nodes=limit)) for task in zip(tasks, given, strict=True)]
-        if sum(bool(solution.program) for solution in found) >= share * len(tasks) or limit >= nodes:
-            return found
+        for place in range(len(tasks)):
+            if place not in found or not found[place].program:  # a larger limit changes no other
+                found[place] = timing.solution_of(by, tasks[place], given[place], Limits(length, nodes=limit))
+        if sum(bool(solution.program) for solution in found.values()) >= share * len(tasks) or limit >= nodes:
+            return [found[place] for place in range(len(tasks))]
         limit = min(nodes, FACTOR * limit)
 
 

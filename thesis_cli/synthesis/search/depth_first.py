@@ -169,6 +169,11 @@ class Examination:
         return int(self._state.counts[2])
 
     @property
+    def beginning(self) -> npt.NDArray[np.int64]:
+        """The lines above that which comes next: places of operations in the space, and arguments, shape (k, 3)."""
+        return self._state.chosen[: self._state.counts[0]]
+
+    @property
     def full(self) -> bool:
         """Whether it ended because it had found enough; `take` makes room to go on."""
         return bool(self._state.counts[3] == len(self._state.found))
@@ -404,11 +409,6 @@ def active_sets(order: Order) -> list[tuple[int, ...]]:
 
     The last set has all operations. Each set keeps their order.
     """
-    sets: list[tuple[int, ...]] = []
-    active: set[int] = set()
-    for attribute in order.attributes:
-        active.add(attribute)
-        chosen = tuple(id for id in order.operations if active.issuperset(OPERATIONS[id].attributes))
-        if len(chosen) > (len(sets[-1]) if sets else 0):
-            sets.append(chosen)
-    return sets
+    rank = {attribute: place for place, attribute in enumerate(order.attributes)}
+    enabled = {id: max(rank[a] for a in OPERATIONS[id].attributes) for id in order.operations}
+    return [tuple(id for id, at in enabled.items() if at <= place) for place in sorted(set(enabled.values()))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, Protocol
 
 from thesis_cli.base.errors import InputError
@@ -90,12 +91,12 @@ class Order:
         """The language with so many attributes."""
         return next(found for found in LANGUAGES.values() if len(found.attributes) == len(self.probabilities))
 
-    @property
+    @cached_property
     def attributes(self) -> tuple[int, ...]:
         """Places in `Language.attributes`, most probable first; ties by place."""
         return tuple(sorted(range(len(self.probabilities)), key=lambda a: -self.probabilities[a]))
 
-    @property
+    @cached_property
     def of_operations(self) -> tuple[float, ...]:
         """Probabilities of the operations by id.
 
@@ -104,7 +105,7 @@ class Order:
         """
         return tuple(min(self.probabilities[a] for a in o.attributes) for o in self.language.operations)
 
-    @property
+    @cached_property
     def operations(self) -> tuple[int, ...]:
         """Ids of the operations, most probable first; ties by id."""
         probability = self.of_operations
