@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from thesis_cli.studies.synthesis.source_search import Programs, SourceSearch
-from thesis_cli.synthesis.language.dsl import ATTRIBUTES, OPERATIONS
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES, DEEPCODER
 from thesis_cli.synthesis.search.depth_first import SLICE, DepthFirst, SortAndAdd
 from thesis_cli.synthesis.search.solver import Limits, Order
 from thesis_cli.synthesis.search.spaces import NONE
@@ -40,7 +40,7 @@ def test_numbers_of_lines_and_programs_belong_together():
     for row in range(20):
         task = held_out(4).task(row)
         program = held_out(4).program(row)
-        operations = rng.permutation(len(OPERATIONS)).tolist()
+        operations = rng.permutation(len(DEEPCODER.operations)).tolist()
         every = Programs(task, operations, 4)
         places = [(operations.index(line.operation), line.arguments[0], line.arguments[-1]) for line in program.lines]
         for k in range(1, 5):

@@ -164,7 +164,7 @@ class SourceSearch:
                 nodes = clock.nodes + every.after(end)
                 return Solution((), self.name, nodes, clock.seconds, exhausted, "nodes")
             clock.nodes += every.total[0]
-            exhausted = length if len(space.operations) == len(OPERATIONS) else exhausted
+            exhausted = length if len(space.operations) == len(order.operations) else exhausted
         return Solution((), self.name, clock.nodes, clock.seconds, exhausted)
 
     def _parts(self, order: Order, longest: int) -> Iterator[tuple[int, Space]]:
