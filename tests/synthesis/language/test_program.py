@@ -128,7 +128,7 @@ def test_any_text_is_a_program_or_refused(text):
         ((), [line("SORT", 0)], "the program has 0 inputs"),
         ((LIST,) * 4, [line("SORT", 0)], "the program has 4 inputs"),
         ((LIST,), [], "the program has no lines"),
-        ((LIST,), [Line(38, (0,))], "program:2: no operation 38; .* from 0 to 37"),
+        ((LIST,), [Line(99, (0,))], "program:2: no operation 99; .* from 0 to 77"),
         ((LIST,), [Line(-1, (0,))], "program:2: no operation -1"),
         ((LIST,), [line("SORT", 1)], "program:2: no variable 1 is above this line"),
         ((LIST,), [line("SORT", -1)], "program:2: no variable -1"),
@@ -206,7 +206,7 @@ def enumerated(types, length):
     if not length:
         return 1
     total = 0
-    for operation in OPERATIONS:
+    for operation in DEEPCODER.operations:
         for arguments in product(range(len(types)), repeat=len(operation.inputs)):
             if tuple(types[i] for i in arguments) == operation.inputs:
                 total += enumerated((*types, operation.output), length - 1)
