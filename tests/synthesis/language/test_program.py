@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.synthesis.strategies import inputs_of, programs
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis.language.dsl import ATTRIBUTES, BY_NAME, INT, LIST, OPERATIONS, Semantics, type_of
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES, BY_NAME, DEEPCODER, INT, LIST, OPERATIONS, Semantics, type_of
 from thesis_cli.synthesis.language.program import Line, Program, name_of, parse, run, search_space
 
 FIGURE_5_1 = """\
