@@ -20,7 +20,7 @@ from thesis_cli.base.arrays import Bools, Ints, Words
 from thesis_cli.synthesis.guided import tails
 from thesis_cli.synthesis.guided.beam_search import best
 from thesis_cli.synthesis.guided.tails import Tails
-from thesis_cli.synthesis.language.dsl import DEEPCODER, DEFAULT, Semantics
+from thesis_cli.synthesis.language.dsl import DEFAULT, Semantics
 from thesis_cli.synthesis.language.task import Task
 from thesis_cli.synthesis.networks import next_line
 from thesis_cli.synthesis.networks.next_line import PRUNING, NextLine
