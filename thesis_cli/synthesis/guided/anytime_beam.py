@@ -307,10 +307,8 @@ class PriorPolicy:
     def scores(self, pool: Pool, moves: Moves) -> npt.NDArray[np.float32]:
         """See `Policy`."""
         weights = np.maximum(self.order.of_operations, LEAST)
-        places = moves.parents * len(DEEPCODER.operations) + moves.lines[:, 0]
-        alike = np.bincount(places, minlength=len(pool) * len(DEEPCODER.operations)).reshape(
-            len(pool), len(DEEPCODER.operations)
-        )
+        places = moves.parents * len(weights) + moves.lines[:, 0]
+        alike = np.bincount(places, minlength=len(pool) * len(weights)).reshape(len(pool), len(weights))
         totals = (weights * (alike > 0)).sum(axis=1)
         found = np.log(weights[moves.lines[:, 0]] / totals[moves.parents] / alike.reshape(-1)[places])
         return np.asarray(found, dtype=np.float32)
