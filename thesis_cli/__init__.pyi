@@ -373,6 +373,7 @@ def synthesize(
     memory: float = ...,
     guide: Any = ...,
     prior: Any = ...,
+    dsl: Literal['deepcoder', 'extended'] = ...,
     division: Literal['trunc', 'floor'] = ...,
     range: tuple[int, int] = ...,
     max_list: int = ...,

@@ -8,7 +8,7 @@ from itertools import product
 from hypothesis import strategies as st
 
 from tests.synthesis.strategies import programs
-from thesis_cli.synthesis.language.dsl import DEFAULT, LIST, Semantics, Value
+from thesis_cli.synthesis.language.dsl import DEFAULT, LIST, OPERATIONS, Semantics, Value
 from thesis_cli.synthesis.language.program import Line, Program, run
 from thesis_cli.synthesis.language.task import Example, Task
 

@@ -22,7 +22,7 @@ from thesis_cli.synthesis.auto import Auto, MeetInTheMiddle
 from thesis_cli.synthesis.deductive.deductive_search import Deductive
 from thesis_cli.synthesis.deductive.smt_search import Smt
 from thesis_cli.synthesis.guided.anytime_beam import AnytimeBeam
-from thesis_cli.synthesis.language.dsl import ATTRIBUTES, LIST, OPERATIONS, WIDEST, Semantics, Type, Value
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES, DEEPCODER, LIST, WIDEST, Semantics, Type, Value
 from thesis_cli.synthesis.language.program import Line, Program, run
 from thesis_cli.synthesis.language.task import Example, Task, check
 from thesis_cli.synthesis.search.bottom_up import BottomUp
@@ -153,7 +153,7 @@ def random_program(rng: Random, inputs: tuple[Type, ...], length: int) -> Progra
     while True:
         types, lines = list(inputs), []
         for _ in range(length):
-            operation = rng.choice([o for o in OPERATIONS if set(o.inputs) <= set(types)])
+            operation = rng.choice([o for o in DEEPCODER.operations if set(o.inputs) <= set(types)])
             places = [[i for i, t in enumerate(types) if t is kind] for kind in operation.inputs]
             lines.append(Line(operation.id, tuple(rng.choice(choice[-3:]) for choice in places)))
             types.append(operation.output)

@@ -8,19 +8,19 @@ import pytest
 
 from tests.synthesis.brute_force import fitting
 from tests.tiers import examples
-from thesis_cli.synthesis.language.dsl import DEFAULT, INT, OPERATIONS, Operation, Semantics, Value
+from thesis_cli.synthesis.language.dsl import DEFAULT, INT, Operation, Semantics, Value
 from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.search.depth_first import Examination
-from thesis_cli.synthesis.search.spaces import EVERY, Pruning
+from thesis_cli.synthesis.search.spaces import Pruning, every
 
 
-@pytest.mark.parametrize("semantics", [DEFAULT, Semantics("floor", -40, 30)], ids=str)
+@pytest.mark.parametrize("semantics", [DEFAULT, Semantics("floor", -40, 30), Semantics(dsl="extended")], ids=str)
 def test_no_last_line_that_fits_is_left_out(semantics: Semantics) -> None:
     rng = Random(5)
-    for operation in OPERATIONS:
+    for operation in semantics.language.operations:
         for _ in range(examples(8)):
             task = example(rng, operation, semantics)
-            it = Examination(task, semantics, 1, EVERY, 1000, Pruning.UNFIT)
+            it = Examination(task, semantics, 1, every(semantics.language), 1000, Pruning.UNFIT)
             it.advance(10**6)
             assert it.programs == sorted(
                 (p for p, _ in fitting(task, 1, semantics)), key=lambda p: p.lines[0].operation

@@ -10,7 +10,7 @@ from thesis_cli.synthesis.corpus.balance import KEPT, NUMBER, Proposal, batches,
 from thesis_cli.synthesis.corpus.balance_fit import _fitted, proposal
 from thesis_cli.synthesis.corpus.corpus import TYPES
 from thesis_cli.synthesis.corpus.corpus_maker import CorpusPlan, make_corpus
-from thesis_cli.synthesis.language.dsl import ATTRIBUTES, DEFAULT, FUNCTIONS, INT, LIST, OPERATIONS
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES, DEEPCODER, DEFAULT, FUNCTIONS, INT, LIST
 from thesis_cli.synthesis.language.program_codes import encode, operation_of
 
 BOTH = frozenset(["output-type", "function"])
@@ -19,7 +19,7 @@ BOTH = frozenset(["output-type", "function"])
 def uses(codes):
     """Which functions programs use, and whether they give a number, shape (P, 16)."""
     ids = operation_of(codes)
-    functions = np.array([FUNCTIONS.index(o.function) for o in OPERATIONS])[ids]
+    functions = np.array([FUNCTIONS.index(o.function) for o in DEEPCODER.operations])[ids]
     found = (functions[:, :, None] == np.arange(len(FUNCTIONS))).any(axis=1)
     return np.column_stack([found, NUMBER[ids[:, -1]]])
 
@@ -38,7 +38,7 @@ def shares(corpus):
 
 def test_programs_are_drawn_at_their_rates():
     kinds = np.array([True, False])
-    operations = np.arange(len(OPERATIONS)) % 5 + 1
+    operations = np.arange(len(DEEPCODER.operations)) % 5 + 1
     tilted = Proposal(2, kinds, (1, 3), operations)
     a = 0.25
     tilted = Proposal(2, kinds, (1, 3), operations, a, (1 - a) / tilted.mean)

@@ -9,7 +9,7 @@ import pytest
 
 from thesis_cli.synthesis.corpus.behaviours import Behaviours, distinct, enumerated, probes
 from thesis_cli.synthesis.corpus.sampling_kernels import count_completions, sample
-from thesis_cli.synthesis.language.dsl import DEFAULT, INT, LIST, OPERATIONS, WIDEST, Semantics
+from thesis_cli.synthesis.language.dsl import DEEPCODER, DEFAULT, INT, LIST, WIDEST, Semantics
 from thesis_cli.synthesis.language.program import Line, Program, run, search_space
 from thesis_cli.synthesis.language.program_codes import SIGNATURES, arrangements, decode, encode, operation_of
 
@@ -28,7 +28,7 @@ def every(inputs, length):
         rows = [
             ((*lines, Line(o.id, arguments)), (*types, o.output))
             for lines, types in rows
-            for o in OPERATIONS
+            for o in DEEPCODER.operations
             for arguments in product(*([i for i, t in enumerate(types) if t is kind] for kind in o.inputs))
         ]
     return [Program(tuple(inputs), lines) for lines, _ in rows]
@@ -65,7 +65,7 @@ def test_programs_are_drawn_uniformly(inputs):
 
 
 def test_programs_are_drawn_by_weight():
-    weights = np.arange(1, len(OPERATIONS) + 1) % 7 + 1
+    weights = np.arange(1, len(DEEPCODER.operations) + 1) % 7 + 1
     completions = count_completions(2, weights)
     codes = np.zeros((200_000, 2), dtype=np.int32)
     sample(completions, np.array([True, False]), np.array([7], dtype=np.uint64), codes)

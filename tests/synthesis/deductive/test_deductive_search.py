@@ -17,12 +17,12 @@ from thesis_cli.synthesis.deductive.number_sets import NumberSets
 from thesis_cli.synthesis.language.dsl import (
     ATTRIBUTES,
     BY_NAME,
+    DEEPCODER,
     DEFAULT,
     INT,
     LAMBDAS,
     LIST,
     MAPPING,
-    OPERATIONS,
     PREDICATE,
     WIDEST,
     Operation,
@@ -86,7 +86,9 @@ class Walk:
         assert goal is not None
         if lines:
             for _ in range(20):
-                operation = self.rng.choice([o for o in OPERATIONS if type(value) is not int or o.inputs[0] is INT])
+                operation = self.rng.choice(
+                    [o for o in DEEPCODER.operations if type(value) is not int or o.inputs[0] is INT]
+                )
                 deeper = self.below(operation, value, lines)
                 if deeper is not None:
                     goal = deeper
@@ -129,7 +131,7 @@ def test_no_rule_refutes_the_truth(semantics: Semantics, lines: int) -> None:
     """Every operation, on goals that are exact, come from rules themselves, or are wider than
     either."""
     walk = Walk(Random(lines), semantics)
-    for operation in OPERATIONS:
+    for operation in DEEPCODER.operations:
         tried = sum(walk(operation, lines) is not None for _ in range(60))
         assert tried >= 5 or semantics.low > 0
 
@@ -288,7 +290,7 @@ def test_doubling_sets_grow_to_all_by_probability() -> None:
     sets = list(doubling_sets(order))
     assert sets[-1][0] == order.operations
     assert all(order.operations[: len(active)] == active for active, _ in sets)
-    assert sorted(id for _, fresh in sets for id in fresh) == list(range(len(OPERATIONS)))
+    assert sorted(id for _, fresh in sets for id in fresh) == list(range(len(DEEPCODER.operations)))
 
 
 @pytest.mark.parametrize("output", [(1, 2, 3, 4), (1000,), (7, 7, 7)], ids=["too long", "out of range", "no program"])
@@ -338,11 +340,13 @@ def test_the_clock_is_looked_at_for_every_node(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("semantics", OTHERS, ids=str)
 def test_operations_commute_that_say_so(semantics: Semantics) -> None:
     rng = Random(2)
-    for operation in (o for o in OPERATIONS if o.inputs == (LIST, LIST)):
+    for operation in (o for o in DEEPCODER.operations if o.inputs == (LIST, LIST)):
         rows = [tuple(tuple(rng.randint(3, 9) for _ in range(4)) for _ in range(2)) for _ in range(20)]
         same = [semantics.apply(operation, x, y) == semantics.apply(operation, y, x) for x, y in rows]
         assert operation.commutes == all(same)
-    assert [o.name for o in OPERATIONS if o.commutes] == [f"ZIPWITH {f}" for f in ("(+)", "(*)", "MIN", "MAX")]
+    assert [o.name for o in DEEPCODER.operations if o.commutes] == [
+        f"ZIPWITH {f}" for f in ("(+)", "(*)", "MIN", "MAX")
+    ]
 
 
 def test_a_timeout_and_an_interrupt_keep_what_was_proven(monkeypatch: pytest.MonkeyPatch) -> None:

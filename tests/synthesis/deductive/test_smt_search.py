@@ -18,7 +18,7 @@ from thesis_cli.studies.synthesis.thesis_programs import SHOWN
 from thesis_cli.synthesis.deductive import smt_search as smt
 from thesis_cli.synthesis.deductive.smt_formulas import Application, Encoding, network
 from thesis_cli.synthesis.deductive.smt_search import Smt
-from thesis_cli.synthesis.language.dsl import ATTRIBUTES, DEFAULT, INT, LIST, OPERATIONS, Operation, Semantics, Value
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES, DEEPCODER, DEFAULT, INT, LIST, Operation, Semantics, Value
 from thesis_cli.synthesis.language.equivalence import natural
 from thesis_cli.synthesis.language.task import Example, Task, check
 from thesis_cli.synthesis.search.depth_first import Clock
@@ -38,7 +38,7 @@ def value(rng: Random, kind: object, semantics: Semantics) -> Value:
     return numbers if kind is LIST else rng.randint(low, high)
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+@pytest.mark.parametrize("operation", DEEPCODER.operations, ids=lambda operation: operation.name)
 def test_formulas_say_what_the_interpreter_does(operation: Operation) -> None:
     """With each operation one of the other semantics in turn; the long tier takes all of them."""
     for k, semantics in enumerate(OTHERS):
@@ -55,7 +55,7 @@ def formulas_are_right(operation: Operation, semantics: Semantics) -> None:
 @pytest.mark.parametrize("total", [512, 1024, 2048, 4096])
 def test_no_sum_wraps_around(total: int) -> None:
     numbers = (*[255] * (total // 255), total % 255)
-    hold(next(o for o in OPERATIONS if o.name == "SUM"), [numbers], DEFAULT)
+    hold(next(o for o in DEEPCODER.operations if o.name == "SUM"), [numbers], DEFAULT)
 
 
 def hold(operation: Operation, arguments: list[Value], semantics: Semantics) -> None:

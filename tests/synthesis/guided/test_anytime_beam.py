@@ -16,7 +16,7 @@ from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.guided import anytime_beam
 from thesis_cli.synthesis.guided.anytime_beam import AnytimeBeam, Policy, PriorPolicy
 from thesis_cli.synthesis.guided.tails import Tails, without_unused
-from thesis_cli.synthesis.language.dsl import DEFAULT, LIST, OPERATIONS
+from thesis_cli.synthesis.language.dsl import DEEPCODER, DEFAULT, LIST
 from thesis_cli.synthesis.language.program import Program, parse, run
 from thesis_cli.synthesis.language.task import Example, Task, check
 from thesis_cli.synthesis.networks.next_line import PRUNING
@@ -116,9 +116,9 @@ def test_a_prior_is_a_policy() -> None:
     found = moves(pool, pruning=PRUNING)
     shares = np.exp(policy.scores(pool, found).astype(float))
     assert np.allclose(np.bincount(found.parents, shares), 1)
-    here = (found.parents == 0) & (found.lines[:, 0] == OPERATIONS[-1].id)
+    here = (found.parents == 0) & (found.lines[:, 0] == DEEPCODER.operations[-1].id)
     there = (found.parents == 0) & (found.lines[:, 0] == 0)
-    ratio = order.of_operations[OPERATIONS[-1].id] / order.of_operations[0]
+    ratio = order.of_operations[DEEPCODER.operations[-1].id] / order.of_operations[0]
     assert np.isclose(shares[here].sum() / shares[there].sum(), ratio)
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.synthesis.search.test_moves import broken, written
 from thesis_cli.synthesis.guided import beam_search
 from thesis_cli.synthesis.guided.beam_search import Beam, OrderScores, best
-from thesis_cli.synthesis.language.dsl import ATTRIBUTES, BY_NAME, INT, LIST, OPERATIONS
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES, BY_NAME, DEEPCODER, INT, LIST
 from thesis_cli.synthesis.language.program import parse, run
 from thesis_cli.synthesis.language.task import Example, Task, check
 from thesis_cli.synthesis.search.depth_first import NONE
@@ -41,7 +41,7 @@ def test_a_wide_beam_runs_every_legal_program_once(length, monkeypatch):
     programs = []
     monkeypatch.setattr(beam_search, "step", recording(beam_search.step, programs, length))
     found = Beam(10**5).solve(UNFIT, Order.uniform(), Limits(length))
-    monkeypatch.setattr("tests.synthesis.search.test_moves.ORDER", range(len(OPERATIONS)))
+    monkeypatch.setattr("tests.synthesis.search.test_moves.ORDER", range(len(DEEPCODER.operations)))
     legal = {
         p for p in written((INT, LIST), length) if p.output is LIST and broken(p) == NONE and begins_with_values(p)
     }

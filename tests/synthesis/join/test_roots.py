@@ -17,7 +17,17 @@ from thesis_cli.synthesis.auto import MeetInTheMiddle
 from thesis_cli.synthesis.join import roots
 from thesis_cli.synthesis.join.root_chains import ROOTS
 from thesis_cli.synthesis.join.roots import Roots
-from thesis_cli.synthesis.language.dsl import BY_NAME, INT, LIST, OPERATIONS, Operation, Semantics, Type, Value
+from thesis_cli.synthesis.language.dsl import (
+    BY_NAME,
+    DEEPCODER,
+    INT,
+    LIST,
+    OPERATIONS,
+    Operation,
+    Semantics,
+    Type,
+    Value,
+)
 from thesis_cli.synthesis.language.program import parse, run
 from thesis_cli.synthesis.language.task import Example, Task, check
 from thesis_cli.synthesis.search.bottom_up import Bank, Tree
@@ -25,7 +35,7 @@ from thesis_cli.synthesis.search.depth_first import Clock
 from thesis_cli.synthesis.search.solver import Limits, Order
 
 Values = tuple[Value, ...]
-ZIPS = [o for o in OPERATIONS if o.inputs == (LIST, LIST)]
+ZIPS = [o for o in DEEPCODER.operations if o.inputs == (LIST, LIST)]
 
 
 def values_of(bank: Bank, examples: int) -> list[Values]:
@@ -98,7 +108,7 @@ def tasks(draw: st.DrawFn) -> tuple[Task, Semantics]:
     top = draw(st.sampled_from(ROOTS))
     inputs: tuple[Type, ...] = (INT, LIST, LIST)[draw(st.integers(0, 1)) :]
     zip_ = rng.choice(ZIPS)
-    other = rng.choice([o for o in OPERATIONS if o.inputs == (LIST,) and o.output is LIST])
+    other = rng.choice([o for o in DEEPCODER.operations if o.inputs == (LIST,) and o.output is LIST])
     found: list[Example] = []
     for _ in range(60):
         row = tuple(random_value(rng, kind, meaning) for kind in inputs)

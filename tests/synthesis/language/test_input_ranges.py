@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.synthesis.strategies import programs
 from tests.tiers import examples
 from thesis_cli.synthesis.corpus.sampling_kernels import count_completions, sample
-from thesis_cli.synthesis.language.dsl import DEFAULT, INT, OPERATIONS, Semantics
+from thesis_cli.synthesis.language.dsl import DEEPCODER, DEFAULT, INT, OPERATIONS, Semantics
 from thesis_cli.synthesis.language.input_range_kernels import propagate
 from thesis_cli.synthesis.language.operation_kernels import bounds_of
 from thesis_cli.synthesis.language.program import Line, Program, parse
@@ -77,7 +77,9 @@ def test_nor_do_the_numbers_at_their_ends_in_long_lists(semantics):
 
 
 @pytest.mark.parametrize("semantics", SEMANTICS)
-@pytest.mark.parametrize("operation", [o for o in OPERATIONS if o.name.startswith("MAP")], ids=lambda o: o.name)
+@pytest.mark.parametrize(
+    "operation", [o for o in DEEPCODER.operations if o.name.startswith("MAP")], ids=lambda o: o.name
+)
 def test_the_range_of_a_map_is_all_that_there_is(semantics, operation):
     program = Program(operation.inputs, (Line(operation.id, (0,)),))
     valid = [x for x in range(semantics.low, semantics.high + 1) if not leaves_the_range(program, [(x,)], semantics)]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.synthesis.strategies import inputs_of, programs
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis.language.dsl import ATTRIBUTES, BY_NAME, INT, LIST, OPERATIONS, Semantics, type_of
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES, BY_NAME, DEEPCODER, INT, LIST, OPERATIONS, Semantics, type_of
 from thesis_cli.synthesis.language.program import Line, Program, name_of, parse, run, search_space
 
 FIGURE_5_1 = """\
@@ -128,7 +128,7 @@ def test_any_text_is_a_program_or_refused(text):
         ((), [line("SORT", 0)], "the program has 0 inputs"),
         ((LIST,) * 4, [line("SORT", 0)], "the program has 4 inputs"),
         ((LIST,), [], "the program has no lines"),
-        ((LIST,), [Line(38, (0,))], "program:2: no operation 38; .* from 0 to 37"),
+        ((LIST,), [Line(99, (0,))], "program:2: no operation 99; .* from 0 to 77"),
         ((LIST,), [Line(-1, (0,))], "program:2: no operation -1"),
         ((LIST,), [line("SORT", 1)], "program:2: no variable 1 is above this line"),
         ((LIST,), [line("SORT", -1)], "program:2: no variable -1"),
@@ -206,7 +206,7 @@ def enumerated(types, length):
     if not length:
         return 1
     total = 0
-    for operation in OPERATIONS:
+    for operation in DEEPCODER.operations:
         for arguments in product(range(len(types)), repeat=len(operation.inputs)):
             if tuple(types[i] for i in arguments) == operation.inputs:
                 total += enumerated((*types, operation.output), length - 1)

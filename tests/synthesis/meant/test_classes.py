@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 
 from thesis_cli.synthesis import prior
-from thesis_cli.synthesis.language.dsl import DEFAULT, OPERATIONS, Semantics
+from thesis_cli.synthesis.language.dsl import DEEPCODER, DEFAULT, OPERATIONS, Semantics
 from thesis_cli.synthesis.language.program import Line, Program, parse, run
 from thesis_cli.synthesis.language.task import Example, Task, check
 from thesis_cli.synthesis.meant.classes import Runner, collect, lines_of
@@ -22,7 +22,7 @@ def all_programs(inputs, length):
         longer = []
         for lines in programs:
             kinds = [*inputs, *(OPERATIONS[line.operation].output for line in lines)]
-            for operation in OPERATIONS:
+            for operation in DEEPCODER.operations:
                 places = [[v for v, kind in enumerate(kinds) if kind is taken] for taken in operation.inputs]
                 longer += [(*lines, Line(operation.id, arguments)) for arguments in product(*places)]
         programs = longer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from thesis_cli.synthesis.language.dsl import INT, LIST, OPERATIONS
+from thesis_cli.synthesis.language.dsl import DEEPCODER, INT, LIST, OPERATIONS
 from thesis_cli.synthesis.networks.program_decoder import slots, table, tokens, tokens_of, typed
 from thesis_cli.synthesis.training.corpora import held_out
 
@@ -15,7 +15,7 @@ def test_each_operation_with_its_slots_has_a_token_of_its_own(lines: int) -> Non
     places = 2 + lines
     found = table(lines)
     assert sorted(found[found >= 0]) == list(range(tokens(lines)))
-    for operation, rows in zip(OPERATIONS, found, strict=True):
+    for operation, rows in zip(DEEPCODER.operations, found, strict=True):
         assert np.count_nonzero(rows >= 0) == places ** len(operation.inputs)
         assert (np.diag(rows) >= 0).all()
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.synthesis.search.test_depth_first import ORDERS, UNIFORM, impossible, tasks
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis.language.dsl import ATTRIBUTES, DEFAULT, INT, LIST, OPERATIONS, Value, type_of
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES, DEEPCODER, DEFAULT, INT, LIST, Value, type_of
 from thesis_cli.synthesis.language.packing import WIDTH, pack
 from thesis_cli.synthesis.language.program import Program, parse
 from thesis_cli.synthesis.language.task import Example, Task, check
@@ -40,7 +40,7 @@ def grown(task: Task, last: int, costs: Sequence[int] = SIZES) -> list[dict[Colu
     known = set(levels[0])
     for number in range(1, last + 1):
         level: dict[Column, None] = {}
-        for operation in OPERATIONS:
+        for operation in DEEPCODER.operations:
             for parts in product(range(number), repeat=len(operation.inputs)):
                 if sum(parts) != number - costs[operation.id]:
                     continue
@@ -56,7 +56,7 @@ def grown(task: Task, last: int, costs: Sequence[int] = SIZES) -> list[dict[Colu
     return levels
 
 
-MIXED = tuple(2 + id % 3 for id in range(len(OPERATIONS)))
+MIXED = tuple(2 + id % 3 for id in range(len(DEEPCODER.operations)))
 
 
 @pytest.mark.parametrize(("first_rows", "costs", "last"), [(8, SIZES, 2), (2**12, SIZES, 2), (8, MIXED, 5)])
@@ -80,15 +80,18 @@ def test_the_bank_holds_each_value_once_at_its_lowest_level(
 
 def test_costs_follow_probabilities() -> None:
     order = Order(tuple(0.0 if name == "SUM" else 0.9 if name == "SORT" else 0.1 for name in ATTRIBUTES))
-    costs = {operation.name: cost for operation, cost in zip(OPERATIONS, levels_of(order, 0.5), strict=True)}
+    costs = {operation.name: cost for operation, cost in zip(DEEPCODER.operations, levels_of(order, 0.5), strict=True)}
     assert (costs["SORT"], costs["MAP (+1)"], costs["SUM"]) == (1, 5, HIGHEST)  # ln 10 = 4.6 / 2
-    assert levels_of(UNIFORM) == SIZES
+    assert levels_of(UNIFORM) == SIZES[: len(DEEPCODER.operations)]
     with pytest.raises(InputError, match="above 0"):
         levels_of(UNIFORM, 0)
 
 
 @settings(max_examples=examples(20))
-@given(tasks(longest=3), st.lists(st.integers(1, 3), min_size=len(OPERATIONS), max_size=len(OPERATIONS)))
+@given(
+    tasks(longest=3),
+    st.lists(st.integers(1, 3), min_size=len(DEEPCODER.operations), max_size=len(DEEPCODER.operations)),
+)
 def test_levels_of_cost_prove_no_more_than_they_cover(task: Task, costs: list[int]) -> None:
     """A program that is cheap enough is found, or another one; none is shorter than claimed."""
     limits = Limits(2)
@@ -106,7 +109,7 @@ def test_levels_of_cost_prove_no_more_than_they_cover(task: Task, costs: list[in
 
 def test_a_cheap_program_that_is_too_long_proves_nothing() -> None:
     """The only list that gives 4 is cheapest as 1 + 1 + 1 + 1, in too many lines."""
-    costs = [1 if operation.name == "MAP (+1)" else 4 for operation in OPERATIONS]
+    costs = [1 if operation.name == "MAP (+1)" else 4 for operation in DEEPCODER.operations]
     task, limits = Task("four", (Example(((1,),), 4),)), Limits(3)
     run, bank = Run("bank", task, limits, DEFAULT), Bank(task, UNIFORM, limits, DEFAULT, costs)
     covered = []
@@ -266,7 +269,7 @@ def test_of_programs_of_one_length_the_first_tree_is_reported() -> None:
     """Hashes of programs differ from process to process, and may not decide."""
     task = Task("any", (Example(((1,),), (1,)),))
     limits = Limits(2)
-    trees = [(o.id, 1) for o in OPERATIONS if o.inputs == (LIST,) and DEFAULT.apply(o, (1,)) == (1,)]
+    trees = [(o.id, 1) for o in DEEPCODER.operations if o.inputs == (LIST,) and DEFAULT.apply(o, (1,)) == (1,)]
     assert len(trees) > 6
     for first in trees:
         run = Run("any", task, limits, DEFAULT)

@@ -14,7 +14,7 @@ from tests.tiers import examples
 from thesis_cli.commands.outputs.solutions import sentence
 from thesis_cli.synthesis.auto import Auto
 from thesis_cli.synthesis.deductive.deductive_search import Deductive
-from thesis_cli.synthesis.language.dsl import DEFAULT, LIST, OPERATIONS, Semantics, Type, Value
+from thesis_cli.synthesis.language.dsl import DEEPCODER, DEFAULT, LIST, Semantics, Type, Value
 from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.search.bottom_up import BottomUp
 from thesis_cli.synthesis.search.depth_first import NONE, DepthFirst, SortAndAdd
@@ -86,7 +86,7 @@ def test_no_program_fits_what_is_refuted(task: Task) -> None:
 @settings(max_examples=examples(10))
 @given(data=st.data())
 def test_an_operation_may_end_with_what_it_gives(name: str, data: st.DataObject) -> None:
-    operation = data.draw(st.sampled_from([o for o in OPERATIONS if o.rule(o.function.kernel) == name]))
+    operation = data.draw(st.sampled_from([o for o in DEEPCODER.operations if o.rule(o.function.kernel) == name]))
     taken = data.draw(st.tuples(*map(values, operation.inputs)))
     output = DEFAULT.apply(operation, *taken)
     if output is not None:
@@ -96,7 +96,7 @@ def test_an_operation_may_end_with_what_it_gives(name: str, data: st.DataObject)
 def test_what_no_operation_of_a_kind_gives() -> None:
     def last(output: Value) -> set[str]:
         task = Task("one", (Example(((0,) * 3,), output),))
-        ruled = [o for o in OPERATIONS if o.rule(o.function.kernel) in RULES and o.output is task.output]
+        ruled = [o for o in DEEPCODER.operations if o.rule(o.function.kernel) in RULES and o.output is task.output]
         return {o.name for o in ruled if may_end(o, task)}
 
     assert last((3, -2, 1)) == set()

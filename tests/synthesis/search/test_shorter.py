@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.synthesis.brute_force import fitting
 from tests.synthesis.join.test_roots import value_of, values_of
 from tests.synthesis.test_fuzz import cases_of, random_value
-from thesis_cli.synthesis.language.dsl import BY_NAME, DEFAULT, LIST, OPERATIONS, Value
+from thesis_cli.synthesis.language.dsl import BY_NAME, DEEPCODER, DEFAULT, LIST, OPERATIONS, Value
 from thesis_cli.synthesis.language.program import Line, Program, parse, run
 from thesis_cli.synthesis.language.task import Example, Task, check
 from thesis_cli.synthesis.search.bottom_up import Bank, Tree, program_of, shorter
@@ -50,7 +50,7 @@ def test_a_program_computes_its_tree_and_equal_parts_once(seed: int) -> None:
     origins = bank.rows.origins[: len(rows)].tolist()
     trees: list[Tree] = [1, 2, *rng.sample(lists[2:], 3)]
     for _ in range(4):
-        operation = rng.choice([o for o in OPERATIONS if set(o.inputs) == {LIST} and o.output is LIST])
+        operation = rng.choice([o for o in DEEPCODER.operations if set(o.inputs) == {LIST} and o.output is LIST])
         trees.append((operation.id, *rng.choices(trees, k=len(operation.inputs))))  # type: ignore[arg-type]
     row = rng.choice(lists[2:])
     id, *arguments = origins[row]

@@ -20,7 +20,7 @@ from thesis_cli.base.arrays import Bools, Ints, Words
 from thesis_cli.synthesis.guided import tails
 from thesis_cli.synthesis.guided.beam_search import best
 from thesis_cli.synthesis.guided.tails import Tails
-from thesis_cli.synthesis.language.dsl import DEFAULT, OPERATIONS, Semantics
+from thesis_cli.synthesis.language.dsl import DEFAULT, Semantics
 from thesis_cli.synthesis.language.task import Task
 from thesis_cli.synthesis.networks import next_line
 from thesis_cli.synthesis.networks.next_line import PRUNING, NextLine
@@ -307,8 +307,8 @@ class PriorPolicy:
     def scores(self, pool: Pool, moves: Moves) -> npt.NDArray[np.float32]:
         """See `Policy`."""
         weights = np.maximum(self.order.of_operations, LEAST)
-        places = moves.parents * len(OPERATIONS) + moves.lines[:, 0]
-        alike = np.bincount(places, minlength=len(pool) * len(OPERATIONS)).reshape(len(pool), len(OPERATIONS))
+        places = moves.parents * len(weights) + moves.lines[:, 0]
+        alike = np.bincount(places, minlength=len(pool) * len(weights)).reshape(len(pool), len(weights))
         totals = (weights * (alike > 0)).sum(axis=1)
         found = np.log(weights[moves.lines[:, 0]] / totals[moves.parents] / alike.reshape(-1)[places])
         return np.asarray(found, dtype=np.float32)

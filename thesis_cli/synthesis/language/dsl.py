@@ -421,8 +421,8 @@ class Language:
     def attributes(self) -> tuple[str, ...]:
         """Names of what a program may use: functions, then lambdas, those of `DEEPCODER` first."""
         m, n = DEEPCODER.functions, DEEPCODER.lambdas
-        own = *FUNCTIONS[:m], *LAMBDAS[:n], *FUNCTIONS[m : self.functions], *LAMBDAS[n : self.lambdas]
-        return tuple(part.name for part in own)
+        functions, lambdas = ([part.name for part in rows] for rows in (FUNCTIONS, LAMBDAS))
+        return *functions[:m], *lambdas[:n], *functions[m : self.functions], *lambdas[n : self.lambdas]
 
     @cached_property
     def operations(self) -> tuple[Operation, ...]:

@@ -138,8 +138,8 @@ def with_doubts(found: Solution, task: Task, order: Order, limits: Limits, seman
     return replace(found, doubts=tuple(doubt for doubt in doubts if len(doubt.program) == shortest))
 
 
-HALVES, SUBSETS = 2, 32
-"""The closest program fits at least one in so many examples; sets of examples of one size that are left out."""
+SUBSETS = 32
+"""Sets of examples of one size that are left out."""
 
 
 def with_hints(found: Solution, task: Task, order: Order, limits: Limits, semantics: Semantics) -> Solution:
@@ -157,15 +157,14 @@ def with_hints(found: Solution, task: Task, order: Order, limits: Limits, semant
 
 
 def _closest(task: Task, order: Order, limits: Limits, semantics: Semantics) -> Closest | None:
-    """A program that fits all but two examples, or all but three and so on; none if that is fewer than half."""
+    """A program that fits all but two examples, or all but three and so on, and so most of them."""
     count = len(task.examples)
-    for size in range(2, count - count // HALVES + 1):
+    for size in range(2, (count + 1) // 2):
         for missed in islice(combinations(range(count), size), SUBSETS):
             rest = tuple(example for place, example in enumerate(task.examples) if place not in missed)
-            if len(rest) > 1 and (
-                program := DepthFirst().solve(replace(task, examples=rest), order, limits, semantics).program
-            ):
-                return Closest(missed, program)
+            found = DepthFirst().solve(replace(task, examples=rest), order, limits, semantics)
+            if found.program:
+                return Closest(missed, found.program)
     return None
 
 
