@@ -49,4 +49,5 @@ def test_numbers_of_lines_and_programs_belong_together():
             assert every.after(lines - 1) <= programs
         assert every.after(every.total[1]) == every.total[0]
         end = every.lines_until(programs)
-        assert end % SLICE == 0 and every.after(end - SLICE) < programs <= every.after(end)
+        assert end % SLICE == 0
+        assert every.after(end - SLICE) < programs <= every.after(end)

@@ -120,7 +120,8 @@ def run(
     Returns
     -------
     Columns `COLUMNS`. `seconds` are processor seconds of the search, of the source's searches those of
-    counting; `call` are those of making the order before it. `answer` is the length of the program found, missing without one.
+    counting; `call` are those of making the order before it. `answer` is the length of the program
+    found, missing without one.
     """
     import pandas as pd
 
