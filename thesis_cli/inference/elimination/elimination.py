@@ -31,6 +31,7 @@ class Elimination:
     graph : the model.
     memory : bytes that the tables of one elimination may take.
     jobs : threads of a partition function; its bits do not depend on them.
+    seconds : that the entries of its tables may take alone; what takes longer is refused before it is planned.
 
     Attributes
     ----------
@@ -50,10 +51,12 @@ class Elimination:
     name = "elimination"
     guarantee: Guarantee = "exact"
 
-    def __init__(self, graph: FactorGraph, memory: int = DEFAULT_MEMORY, *, jobs: int = 1) -> None:
+    def __init__(
+        self, graph: FactorGraph, memory: int = DEFAULT_MEMORY, *, jobs: int = 1, seconds: float = math.inf
+    ) -> None:
         self.graph, self._memory, self._jobs = graph, memory, jobs
         self._factors = [squeezed(f, graph.cardinalities) for f in graph.factors]
-        found = prepared(graph.cardinalities, [f.scope for f in self._factors], memory)
+        found = prepared(graph.cardinalities, [f.scope for f in self._factors], memory, seconds)
         self._plan, self._held, self.slices = found.plan, found.held, found.slices
         self.width, self.entries, self.cost = found.width, found.entries, found.cost
         within = {*self._plan.order, *self._held}

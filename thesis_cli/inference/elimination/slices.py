@@ -41,6 +41,10 @@ PLANNABLE = 45.0
 """log2 of the entries of all tables up to which slices are looked for."""
 
 
+GAIN = 6.0
+"""Bits that the search for an order is not expected to gain on the first greedy one."""
+
+
 @dataclass(frozen=True)
 class Prepared:
     """A plan of elimination, in slices if needed.
@@ -63,16 +67,23 @@ class Prepared:
     cost: Cost
 
 
-def prepared(cardinalities: Sequence[int], scopes: Sequence[Clique], memory: int) -> Prepared:
+def prepared(
+    cardinalities: Sequence[int], scopes: Sequence[Clique], memory: int, seconds: float = math.inf
+) -> Prepared:
     """The plan of an elimination that fits into the memory.
+
+    Parameters
+    ----------
+    seconds : that the entries of all tables may take alone; nothing is planned for what takes longer.
 
     Raises
     ------
     ModelTooLarge : there is none that takes a reasonable time.
     """
-    ordering = best_order(cardinalities, scopes, largest=math.log2(max(memory, 1)) - 4)
+    most = math.log2(seconds / SECONDS_AN_ENTRY)
+    ordering = best_order(cardinalities, scopes, largest=math.log2(max(memory, 1)) - 4, most=most + GAIN)
     width = ordering.width
-    if ordering.bits > PLANNABLE:
+    if ordering.bits > min(PLANNABLE, most):
         entries = 2 ** min(math.ceil(ordering.bits + 4) - 4, 1000)
         raise too_large(Cost(SECONDS_AN_ENTRY * entries, 16 * entries), width, memory)
     named = sorted({i for scope in scopes for i in scope})
