@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -58,13 +59,16 @@ class Plan:
     consumers: list[int]
     cardinalities: Sequence[int]
 
+    @cached_property
     def sizes(self) -> list[int]:
         """Entries of the table of each step."""
-        return [math.prod(self.cardinalities[i] for i in clique) for clique in self.cliques]
+        return [math.prod([self.cardinalities[i] for i in clique]) for clique in self.cliques]
 
+    @cached_property
     def sent(self) -> list[int]:
         """Entries of the message of each step."""
-        return [math.prod(self.cardinalities[i] for i in clique[:-1]) for clique in self.cliques]
+        sizes = zip(self.sizes, self.cliques, strict=True)
+        return [size // self.cardinalities[clique[-1]] for size, clique in sizes]
 
     def arriving(self) -> list[list[int]]:
         """Steps whose messages each step takes."""
@@ -172,8 +176,11 @@ def _group(
 ) -> list[tuple[set[int], list[int]]]:
     """Factors of a step in groups whose tables have at most `most` entries where that is possible."""
 
+    if len(scopes) < 2:
+        return [(set(scope), [f]) for scope, f in zip(scopes, factors, strict=True)]
+
     def size(members: set[int]) -> int:
-        return math.prod(cardinalities[i] for i in members)
+        return math.prod([cardinalities[i] for i in members])
 
     found: list[tuple[set[int], list[int]]] = []
     for scope, f in sorted(zip(scopes, factors, strict=True), key=lambda each: len(each[0])):
@@ -190,7 +197,7 @@ def places(plan: Plan) -> tuple[Ints, int]:
     """Start of each message, shape (steps,), if the places of messages that are used up are taken
     again, and the length of the array.
     """
-    room, sent = Room(), plan.sent()
+    room, sent = Room(), plan.sent
     at = np.empty(len(sent), np.int64)
     arriving = plan.arriving()
     for j, length in enumerate(sent):

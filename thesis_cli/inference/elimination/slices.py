@@ -108,7 +108,7 @@ def prepared(
         width = max(map(len, plan.cliques), default=1) - 1
     if cost.seconds > PATIENCE and held:
         raise too_large(whole, ordering.width, memory)
-    return Prepared(plan, held, slices, max(0, width), slices * sum(plan.sizes()), cost)
+    return Prepared(plan, held, slices, max(0, width), slices * sum(plan.sizes), cost)
 
 
 def _named(order: list[int], scopes: Sequence[Clique]) -> tuple[list[int], list[Clique]]:
@@ -137,7 +137,7 @@ def too_large(cost: Cost, width: int, memory: int) -> ModelTooLarge:
 
 def _cheapest(plan: Plan) -> int:
     """The variable of the largest table that adds least work if it is held."""
-    sizes = np.array(plan.sizes(), dtype=np.float64)
+    sizes = np.array(plan.sizes, dtype=np.float64)
     largest = plan.cliques[int(sizes.argmax())]
     within = {i: 0.0 for i in largest}
     for clique, size in zip(plan.cliques, sizes, strict=True):
@@ -151,7 +151,7 @@ def _cheapest(plan: Plan) -> int:
 
 def predicted(plan: Plan, slices: int) -> Cost:
     """Cost of one partition function."""
-    sizes, steps = np.array(plan.sizes(), dtype=np.float64), plan.steps
+    sizes, steps = np.array(plan.sizes, dtype=np.float64), plan.steps
     inputs = np.diff(steps.inputs)
     runs = np.diff(np.concatenate([[0], np.cumsum(steps.whole)])[steps.inputs])
     an_entry = SECONDS_AN_ENTRY + SECONDS_OF_A_RUN * runs + SECONDS_GATHERED * (inputs - runs)
