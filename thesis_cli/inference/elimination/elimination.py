@@ -13,7 +13,6 @@ from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
 from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
 from thesis_cli.inference.elimination.entropy import elimination_entropy
 from thesis_cli.inference.elimination.order import bytes_needed, cliques_of, index_type
-from thesis_cli.inference.elimination.plan import places
 from thesis_cli.inference.elimination.slices import prepared
 from thesis_cli.inference.elimination.sums import Held, Segments, SliceMaxima, Sum, segments
 from thesis_cli.inference.solver import Guarantee
@@ -88,7 +87,7 @@ class Elimination:
 
     def _log_z_of_slices(self) -> Floats:
         """ln Z of each slice."""
-        at, size = places(self._plan)
+        at, size = self._plan.places
         messages = np.empty(size)
         free = math.fsum(math.log(self.graph.cardinalities[i]) for i in self._free)
         found = []

@@ -13,7 +13,7 @@ from thesis_cli.base.errors import ModelTooLarge
 from thesis_cli.base.memory import bytes_text
 from thesis_cli.inference.cost import SECONDS_A_BYTE, Cost
 from thesis_cli.inference.elimination.order import Clique, best_order, cliques_of
-from thesis_cli.inference.elimination.plan import BLOCK, Plan, make_plan, places
+from thesis_cli.inference.elimination.plan import BLOCK, Plan, make_plan
 
 SECONDS_A_STEP, SECONDS_AN_ENTRY = 1e-5, 9e-10
 """Time that a step takes, and an entry of its table."""
@@ -155,6 +155,6 @@ def predicted(plan: Plan, slices: int) -> Cost:
     inputs = np.diff(steps.inputs)
     runs = np.diff(np.concatenate([[0], np.cumsum(steps.whole)])[steps.inputs])
     an_entry = SECONDS_AN_ENTRY + SECONDS_OF_A_RUN * runs + SECONDS_GATHERED * (inputs - runs)
-    memory = 8 * (places(plan)[1] + 2 * int(plan.group_at[-1]) + SCRATCH)
+    memory = 8 * (plan.places[1] + 2 * int(plan.group_at[-1]) + SCRATCH)
     seconds = SECONDS_A_STEP * len(plan.order) + float((an_entry * sizes).sum())
     return Cost(slices * seconds + SECONDS_A_BYTE * memory, memory)
