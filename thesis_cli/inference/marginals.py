@@ -121,7 +121,7 @@ def backward_routes(graph: FactorGraph, memory: int) -> tuple[list[BackwardRoute
     found: list[BackwardRoute] = []
     refusals: list[ModelTooLarge] = []
     try:
-        solver = Elimination(graph, memory)
+        solver = Elimination(graph, memory, seconds=INSTANT if graph.has_zeros else math.inf)
         found.append(BackwardRoute(solver, solver.cost.seconds))
     except ModelTooLarge as error:
         refusals.append(error)

@@ -80,7 +80,7 @@ def prepared(
     ------
     ModelTooLarge : there is none that takes a reasonable time.
     """
-    most = math.log2(seconds / SECONDS_AN_ENTRY)
+    most = math.log2(max(1.0, seconds / SECONDS_AN_ENTRY))
     ordering = best_order(cardinalities, scopes, largest=math.log2(max(memory, 1)) - 4, most=most + GAIN)
     width = ordering.width
     if ordering.bits > min(PLANNABLE, most):
