@@ -6,6 +6,9 @@ import pytest
 
 from thesis_cli.base.errors import ModelTooLarge
 from thesis_cli.inference import exact
+from thesis_cli.inference.elimination import slices
+from thesis_cli.inference.elimination.plan import make_plan
+from thesis_cli.inference.elimination.tree import Room
 from thesis_cli.inference.enumeration import log_partition_function
 from thesis_cli.inference.exact import exact_log_partition_function
 from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials
@@ -43,6 +46,36 @@ def test_zeros_are_used_before_a_slow_elimination(monkeypatch):
     monkeypatch.setattr(exact, "AT_ONCE", 60.0)
     found = exact_log_partition_function(SAT, max_configurations=1)
     assert found == (pytest.approx(1.5 + math.log(11)), "sparse elimination")
+
+
+def test_a_wide_model_is_planned_once_its_zeros_are_gone(monkeypatch):
+    planned = []
+    monkeypatch.setattr(slices, "make_plan", lambda *given: planned.append(given[1]) or make_plan(*given))
+    with np.errstate(divide="ignore"):
+        same = [Factor((i, j), np.log(np.eye(2))) for i in range(35) for j in range(i)]
+    chain = [Factor((i, i + 1), np.array([[0.0, 1.0], [2.0, 0.5]])) for i in range(34, 44)]
+    steps = np.exp(chain[0].table)
+    expected = pytest.approx(math.log(np.linalg.matrix_power(steps, 10).sum()), rel=1e-13)
+    assert exact_log_partition_function(FactorGraph([2] * 45, [*same, *chain])) == (expected, "elimination")
+    assert max(map(len, planned), default=0) < 12
+
+
+def test_a_model_without_zeros_is_planned_however_long_it_takes(monkeypatch):
+    monkeypatch.setattr(exact, "INSTANT", 0.0)
+    monkeypatch.setattr(exact, "small_elimination", lambda *_: None)
+    graph = _renumbered(ising(4, 4, 1.0, np.random.default_rng(0)))
+    own = [each.run for each in exact.exact_plan(graph, 2**30, 1, HOUR).candidates if each.algorithm == "elimination"]
+    assert own[0] is None
+    assert own[-1]() == (pytest.approx(log_partition_function(graph)), "elimination")
+
+
+def test_places_that_are_given_back_become_one():
+    room, rng = Room(), np.random.default_rng(0)
+    taken = [(room.take(size), size) for size in rng.integers(1, 9, 40).tolist()]
+    for k in rng.permutation(40):
+        room.give(*taken[k])
+    assert room.size == sum(size for _, size in taken)
+    assert (room.take(room.size), room.size) == (0, sum(size for _, size in taken))
 
 
 def test_what_the_reduction_takes_out_is_added_again(monkeypatch):

@@ -8,7 +8,8 @@ from hypothesis import given
 
 from tests.conftest import all_states, factor_graphs
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
-from thesis_cli.inference.marginals import exact_marginals
+from thesis_cli.inference import marginals
+from thesis_cli.inference.marginals import BackwardRoute, exact_marginals
 from thesis_cli.inference.message_passing.belief_propagation import bethe_log_partition_function
 from thesis_cli.inference.message_passing.trw import trw_log_partition_function
 from thesis_cli.models.factor_graph import Factor, FactorGraph
@@ -78,3 +79,17 @@ def test_an_observed_variable_has_its_one_state():
     graph = FactorGraph([2, 3], [Factor((0, 1), np.arange(6.0).reshape(2, 3))]).condition({1: 2})
     for found in (exact_marginals(graph).probabilities, bethe(graph).marginals, trw(graph).marginals):
         np.testing.assert_allclose(found, [1 / (1 + np.e**3), 1 / (1 + np.e**-3), 1], atol=1e-9)
+
+
+class _Named:
+    def __init__(self, name):
+        self.name = name
+
+    def marginals(self):
+        return 0.0, np.ones(1)
+
+
+def test_marginals_take_the_route_whose_pass_back_is_quickest(monkeypatch):
+    routes = [BackwardRoute(_Named("elimination"), 1.0, 5.0), BackwardRoute(_Named("contraction"), 1.2, 3.0)]
+    monkeypatch.setattr(marginals, "backward_routes", lambda *_: (routes, []))
+    assert exact_marginals(FactorGraph([1], [])).method == "contraction"

@@ -261,7 +261,8 @@ def _candidates(
         pass
     except ModelTooLarge as error:
         yield _refused("grid transfer", error)
-    own = _planned(Elimination, graph, memory, jobs)
+    instant = partial(Elimination, graph, memory, jobs=jobs, seconds=seconds if seconds == math.inf else INSTANT)
+    own = _planned(Elimination.name, instant)
     yield own
     yield enumerated(graph, max_configurations)
     from thesis_cli.inference.zeros.leaves import summed
@@ -270,13 +271,17 @@ def _candidates(
     smaller = reduced(graph)
     leafless, constant = summed(smaller)
     if leafless.size < graph.size:
-        own = replace(_planned(Elimination, leafless, memory, jobs, constant), reduced=True)
+        own = _planned(Elimination.name, partial(Elimination, leafless, memory, jobs=jobs), constant)
+        own = replace(own, reduced=True)
+        yield own
+    elif not own.run:
+        own = _planned(Elimination.name, partial(Elimination, graph, memory, jobs=jobs))
         yield own
     from thesis_cli.inference.elimination.contraction import Contraction
 
     tree = Candidate(Contraction.name, True, math.inf, 0, 0, 1)
     if own.run or _in_reach(leafless, seconds):
-        tree = _planned(Contraction, leafless, memory, jobs, constant)
+        tree = _planned(Contraction.name, partial(Contraction, leafless, memory, jobs=jobs), constant)
     yield replace(tree, reduced=True, smaller=smaller)
     if smaller.graph.has_zeros:
         for name in UNPREDICTED:
@@ -302,14 +307,11 @@ def _refused(name: str, error: ModelTooLarge) -> Candidate:
     return Candidate(name, False, error.seconds, error.memory, error.width, 1, refusal=error)
 
 
-def _planned(
-    kind: type[Elimination] | type[Contraction], graph: FactorGraph, memory: int, jobs: int, constant: float = 0.0
-) -> Candidate:
+def _planned(name: str, make: Callable[[], Elimination | Contraction], constant: float = 0.0) -> Candidate:
     try:
-        solver = kind(graph, memory, jobs=jobs)
+        return _prepared(name, make(), constant)
     except ModelTooLarge as error:
-        return _refused(kind.name, error)
-    return _prepared(kind.name, solver, constant)
+        return _refused(name, error)
 
 
 def _sum(solver: _Solver, constant: float) -> tuple[float, str]:

@@ -385,5 +385,7 @@ _MANY = Context(prec=40, Emax=MAX_EMAX)
 
 def squeezed(factor: Factor, cardinalities: Sequence[int]) -> Factor:
     """A factor without its variables of one state."""
-    scope = tuple(i for i in factor.scope if cardinalities[i] > 1)
+    scope = tuple([i for i in factor.scope if cardinalities[i] > 1])
+    if len(scope) == len(factor.scope):
+        return factor
     return Factor(scope, factor.table.reshape([cardinalities[i] for i in scope]))

@@ -13,7 +13,6 @@ from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
 from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
 from thesis_cli.inference.elimination.entropy import elimination_entropy
 from thesis_cli.inference.elimination.order import bytes_needed, cliques_of, index_type
-from thesis_cli.inference.elimination.plan import places
 from thesis_cli.inference.elimination.slices import prepared
 from thesis_cli.inference.elimination.sums import Held, Segments, SliceMaxima, Sum, segments
 from thesis_cli.inference.solver import Guarantee
@@ -31,6 +30,7 @@ class Elimination:
     graph : the model.
     memory : bytes that the tables of one elimination may take.
     jobs : threads of a partition function; its bits do not depend on them.
+    seconds : that the entries of its tables may take alone; what takes longer is refused before it is planned.
 
     Attributes
     ----------
@@ -50,10 +50,12 @@ class Elimination:
     name = "elimination"
     guarantee: Guarantee = "exact"
 
-    def __init__(self, graph: FactorGraph, memory: int = DEFAULT_MEMORY, *, jobs: int = 1) -> None:
+    def __init__(
+        self, graph: FactorGraph, memory: int = DEFAULT_MEMORY, *, jobs: int = 1, seconds: float = math.inf
+    ) -> None:
         self.graph, self._memory, self._jobs = graph, memory, jobs
         self._factors = [squeezed(f, graph.cardinalities) for f in graph.factors]
-        found = prepared(graph.cardinalities, [f.scope for f in self._factors], memory)
+        found = prepared(graph.cardinalities, [f.scope for f in self._factors], memory, seconds)
         self._plan, self._held, self.slices = found.plan, found.held, found.slices
         self.width, self.entries, self.cost = found.width, found.entries, found.cost
         within = {*self._plan.order, *self._held}
@@ -85,7 +87,7 @@ class Elimination:
 
     def _log_z_of_slices(self) -> Floats:
         """ln Z of each slice."""
-        at, size = places(self._plan)
+        at, size = self._plan.places
         messages = np.empty(size)
         free = math.fsum(math.log(self.graph.cardinalities[i]) for i in self._free)
         found = []

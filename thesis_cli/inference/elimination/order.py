@@ -60,7 +60,12 @@ class Ordering:
 
 
 def best_order(
-    cardinalities: Sequence[int], scopes: Sequence[Clique], *, largest: float = math.inf, effort: float = EFFORT
+    cardinalities: Sequence[int],
+    scopes: Sequence[Clique],
+    *,
+    largest: float = math.inf,
+    effort: float = EFFORT,
+    most: float = math.inf,
 ) -> Ordering:
     """The cheapest order found whose tables are not too large, or that of the least largest table.
 
@@ -76,10 +81,11 @@ def best_order(
     scopes : variables of each factor.
     largest : log2 of the entries that a table may have.
     effort : neighbours that the search for one order may scan.
+    most : log2 of the entries of all tables of the first greedy order from which no other is sought.
     """
     from thesis_cli.inference.elimination.order_kernels import greedy_order
 
-    found = _ordering(cardinalities, scopes, greedy_order, largest=largest, effort=effort)
+    found = _ordering(cardinalities, scopes, greedy_order, largest=largest, effort=effort, enough=most)
     assert found
     return found
 
@@ -100,6 +106,7 @@ def _ordering(
     largest: float = math.inf,
     effort: float = EFFORT,
     most: float = math.inf,
+    enough: float = math.inf,
 ) -> Ordering | None:
     pairs = _pairs(scopes)
     used = np.zeros(len(cardinalities), np.bool_)
@@ -112,7 +119,7 @@ def _ordering(
     states = np.array([cardinalities[int(i)] for i in members], np.float64)
     bits: Floats = np.round(np.log2(states) * GRAIN) / GRAIN
     adjacency = _adjacency(members.size, number[pairs])
-    found = _search(greedy_order, adjacency, bits, (largest, effort), most)
+    found = _search(greedy_order, adjacency, bits, (largest, effort), most, enough)
     if found is None:
         return None
     order, total, width = found
@@ -158,10 +165,16 @@ def _adjacency(n: int, pairs: Ints) -> tuple[Ints, Ints]:
 
 
 def _search(
-    greedy_order: Any, adjacency: tuple[Ints, Ints], bits: Floats, limits: tuple[float, float], first_most: float
+    greedy_order: Any,
+    adjacency: tuple[Ints, Ints],
+    bits: Floats,
+    limits: tuple[float, float],
+    first_most: float,
+    enough: float,
 ) -> tuple[Ints, float, int] | None:
     """The best order of a graph, log2 of its tables' sum, its width; `limits` are those of the
-    largest table and of the effort. None if the sum of the first order exceeds `first_most`.
+    largest table and of the effort. None if the sum of the first order exceeds `first_most`; the first
+    order if it exceeds `enough`.
     """
     (first, adjacent), n, (most, effort) = adjacency, bits.size, limits
     quiet = np.zeros(n)
@@ -187,7 +200,7 @@ def _search(
             best, (total, largest), width = found[:3]
 
     squares = float((np.diff(first).astype(np.float64) ** 2).sum())
-    if (n > MANY and work > 2.0 ** min(total, 60.0)) or total > HOPELESS:
+    if (n > MANY and work > 2.0 ** min(total, 60.0)) or total > min(HOPELESS, enough):
         return best, float(total), width
     attempt(np.arange(n, dtype=np.float64), 0.0, 0.0)
     if squares < effort:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -58,14 +59,18 @@ class Plan:
     consumers: list[int]
     cardinalities: Sequence[int]
 
+    @cached_property
     def sizes(self) -> list[int]:
         """Entries of the table of each step."""
-        return [math.prod(self.cardinalities[i] for i in clique) for clique in self.cliques]
+        return [math.prod([self.cardinalities[i] for i in clique]) for clique in self.cliques]
 
+    @cached_property
     def sent(self) -> list[int]:
         """Entries of the message of each step."""
-        return [math.prod(self.cardinalities[i] for i in clique[:-1]) for clique in self.cliques]
+        sizes = zip(self.sizes, self.cliques, strict=True)
+        return [size // self.cardinalities[clique[-1]] for size, clique in sizes]
 
+    @cached_property
     def arriving(self) -> list[list[int]]:
         """Steps whose messages each step takes."""
         found: list[list[int]] = [[] for _ in self.order]
@@ -73,6 +78,21 @@ class Plan:
             if consumer >= 0:
                 found[consumer].append(j)
         return found
+
+    @cached_property
+    def places(self) -> tuple[Ints, int]:
+        """Start of each message, shape (steps,), if the places of messages that are used up are taken
+        again, and the length of the array.
+        """
+        room, sent, arriving = Room(), self.sent, self.arriving
+        at = [0] * len(sent)
+        for j, length in enumerate(sent):
+            at[j] = room.take(length)
+            for k in arriving[j]:
+                room.give(at[k], sent[k])
+            if self.consumers[j] < 0:
+                room.give(at[j], length)
+        return np.array(at, np.int64), room.size
 
     def log_groups(self, factors: Sequence[Factor], held: Mapping[int, int]) -> Floats:
         """Log-potentials of all groups, one after the other, with some variables held at a state."""
@@ -132,7 +152,7 @@ def make_plan(
         while inner and block * shape[inner - 1] <= BLOCK:
             inner -= 1
             block *= shape[inner]
-        fast = clique[inner:]
+        fast = set(clique[inner:])
         own = _group([scopes[f] for f in used[j]], used[j], max(BLOCK, size // SHARE), cardinalities)
         tables = [laid[k][:-1] for k in arriving[j]]
         for members, _ in own:
@@ -152,7 +172,7 @@ def make_plan(
                 step *= cardinalities[i]
             strides += [by.get(i, 0) for i in clique]
             starts.append(len(strides))
-            whole.append(int(all(i in by for i in fast)))
+            whole.append(int(by.keys() >= fast))
         dims += shape
         owners += [at[i] for i in clique]
         axes.append(len(dims))
@@ -172,31 +192,19 @@ def _group(
 ) -> list[tuple[set[int], list[int]]]:
     """Factors of a step in groups whose tables have at most `most` entries where that is possible."""
 
+    if len(scopes) < 2:
+        return [(set(scope), [f]) for scope, f in zip(scopes, factors, strict=True)]
+
     def size(members: set[int]) -> int:
-        return math.prod(cardinalities[i] for i in members)
+        return math.prod([cardinalities[i] for i in members])
 
     found: list[tuple[set[int], list[int]]] = []
     for scope, f in sorted(zip(scopes, factors, strict=True), key=lambda each: len(each[0])):
-        best = min(found, key=lambda group: size(group[0] | set(scope)), default=None)
-        if best is not None and size(best[0] | set(scope)) <= max(most, size(best[0])):
-            best[0].update(scope)
-            best[1].append(f)
+        sizes = [size(members.union(scope)) for members, _ in found]
+        best = min(range(len(found)), key=sizes.__getitem__, default=-1)
+        if best >= 0 and (sizes[best] <= most or sizes[best] <= size(found[best][0])):
+            found[best][0].update(scope)
+            found[best][1].append(f)
         else:
             found.append((set(scope), [f]))
     return found
-
-
-def places(plan: Plan) -> tuple[Ints, int]:
-    """Start of each message, shape (steps,), if the places of messages that are used up are taken
-    again, and the length of the array.
-    """
-    room, sent = Room(), plan.sent()
-    at = np.empty(len(sent), np.int64)
-    arriving = plan.arriving()
-    for j, length in enumerate(sent):
-        at[j] = room.take(length)
-        for k in arriving[j]:
-            room.give(int(at[k]), sent[k])
-        if plan.consumers[j] < 0:
-            room.give(int(at[j]), length)
-    return at, room.size

@@ -13,7 +13,7 @@ from thesis_cli.base.errors import ModelTooLarge
 from thesis_cli.base.memory import bytes_text
 from thesis_cli.inference.cost import SECONDS_A_BYTE, Cost
 from thesis_cli.inference.elimination.order import Clique, best_order, cliques_of
-from thesis_cli.inference.elimination.plan import BLOCK, Plan, make_plan, places
+from thesis_cli.inference.elimination.plan import BLOCK, Plan, make_plan
 
 SECONDS_A_STEP, SECONDS_AN_ENTRY = 1e-5, 9e-10
 """Time that a step takes, and an entry of its table."""
@@ -41,6 +41,10 @@ PLANNABLE = 45.0
 """log2 of the entries of all tables up to which slices are looked for."""
 
 
+GAIN = 6.0
+"""Bits that the search for an order is not expected to gain on the first greedy one."""
+
+
 @dataclass(frozen=True)
 class Prepared:
     """A plan of elimination, in slices if needed.
@@ -63,16 +67,23 @@ class Prepared:
     cost: Cost
 
 
-def prepared(cardinalities: Sequence[int], scopes: Sequence[Clique], memory: int) -> Prepared:
+def prepared(
+    cardinalities: Sequence[int], scopes: Sequence[Clique], memory: int, seconds: float = math.inf
+) -> Prepared:
     """The plan of an elimination that fits into the memory.
+
+    Parameters
+    ----------
+    seconds : that the entries of all tables may take alone; nothing is planned for what takes longer.
 
     Raises
     ------
     ModelTooLarge : there is none that takes a reasonable time.
     """
-    ordering = best_order(cardinalities, scopes, largest=math.log2(max(memory, 1)) - 4)
+    most = math.log2(max(1.0, seconds / SECONDS_AN_ENTRY))
+    ordering = best_order(cardinalities, scopes, largest=math.log2(max(memory, 1)) - 4, most=most + GAIN)
     width = ordering.width
-    if ordering.bits > PLANNABLE:
+    if ordering.bits > min(PLANNABLE, most):
         entries = 2 ** min(math.ceil(ordering.bits + 4) - 4, 1000)
         raise too_large(Cost(SECONDS_AN_ENTRY * entries, 16 * entries), width, memory)
     named = sorted({i for scope in scopes for i in scope})
@@ -97,7 +108,7 @@ def prepared(cardinalities: Sequence[int], scopes: Sequence[Clique], memory: int
         width = max(map(len, plan.cliques), default=1) - 1
     if cost.seconds > PATIENCE and held:
         raise too_large(whole, ordering.width, memory)
-    return Prepared(plan, held, slices, max(0, width), slices * sum(plan.sizes()), cost)
+    return Prepared(plan, held, slices, max(0, width), slices * sum(plan.sizes), cost)
 
 
 def _named(order: list[int], scopes: Sequence[Clique]) -> tuple[list[int], list[Clique]]:
@@ -126,7 +137,7 @@ def too_large(cost: Cost, width: int, memory: int) -> ModelTooLarge:
 
 def _cheapest(plan: Plan) -> int:
     """The variable of the largest table that adds least work if it is held."""
-    sizes = np.array(plan.sizes(), dtype=np.float64)
+    sizes = np.array(plan.sizes, dtype=np.float64)
     largest = plan.cliques[int(sizes.argmax())]
     within = {i: 0.0 for i in largest}
     for clique, size in zip(plan.cliques, sizes, strict=True):
@@ -140,10 +151,10 @@ def _cheapest(plan: Plan) -> int:
 
 def predicted(plan: Plan, slices: int) -> Cost:
     """Cost of one partition function."""
-    sizes, steps = np.array(plan.sizes(), dtype=np.float64), plan.steps
+    sizes, steps = np.array(plan.sizes, dtype=np.float64), plan.steps
     inputs = np.diff(steps.inputs)
     runs = np.diff(np.concatenate([[0], np.cumsum(steps.whole)])[steps.inputs])
     an_entry = SECONDS_AN_ENTRY + SECONDS_OF_A_RUN * runs + SECONDS_GATHERED * (inputs - runs)
-    memory = 8 * (places(plan)[1] + 2 * int(plan.group_at[-1]) + SCRATCH)
+    memory = 8 * (plan.places[1] + 2 * int(plan.group_at[-1]) + SCRATCH)
     seconds = SECONDS_A_STEP * len(plan.order) + float((an_entry * sizes).sum())
     return Cost(slices * seconds + SECONDS_A_BYTE * memory, memory)

@@ -16,7 +16,7 @@ from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.parallel import Threads
 from thesis_cli.inference.elimination.back_kernels import draw_states, maximise_batch, send_back
 from thesis_cli.inference.elimination.kernels import SAFE, Tables, close_step, sum_out, sum_rows
-from thesis_cli.inference.elimination.plan import Plan, places
+from thesis_cli.inference.elimination.plan import Plan
 
 FEWEST, MOST = 1, 256
 """Numbers of segments that are tried."""
@@ -73,12 +73,12 @@ def segments(plan: Plan, memory: int, bytes_kept: int) -> Segments:
 
 
 def _divide(plan: Plan, count: int, bytes_kept: int) -> Segments:
-    sent = plan.sent()
+    sent = plan.sent
     n = len(sent)
     done = np.cumsum(np.array(sent, dtype=np.float64))
     cuts = np.searchsorted(done, done[-1] * np.arange(1, count) / count) + 1 if n else np.array([], np.int64)
     bounds = sorted({0, n, *(int(c) for c in cuts if c < n)})
-    forward_at, forward_size = places(plan)
+    forward_at, forward_size = plan.places
     entering, crossing, kept_at = [], [], []
     largest = 0
     for low, high in pairwise(bounds):
@@ -113,14 +113,14 @@ class Sum:
     """
 
     def __init__(self, plan: Plan, log_groups: Floats, at: Ints, messages: Floats, jobs: int) -> None:
-        self._plan, self._jobs, self._sent, self._arriving = plan, jobs, plan.sent(), plan.arriving()
+        self._plan, self._jobs, self._sent, self._arriving = plan, jobs, plan.sent, plan.arriving
         n = len(plan.order)
         kinds, tops, lows = (np.concatenate([np.zeros(n), found]) for found in _weights(log_groups, plan.group_at))
         self._constant = float(tops[n:].sum()) if -np.inf in tops[n:] else math.fsum(tops[n:].tolist())
         tops[n:] = np.where(kinds[n:] > 0, 0.0, 1.0)
         self._kinds, self._tops, self._lows, self._groups = kinds.astype(np.int64), tops, lows, log_groups
         self._logs = np.zeros(n)
-        self._large = [j for j, size in enumerate(plan.sizes()) if size >= LARGE] if jobs > 1 else []
+        self._large = [j for j, size in enumerate(plan.sizes) if size >= LARGE] if jobs > 1 else []
         self._place(at, messages)
 
     def _place(self, at: Ints, messages: Floats) -> None:
@@ -261,7 +261,7 @@ class SliceMaxima:
         """A forward pass that keeps the messages between segments, then each segment again, the last
         first.
         """
-        parts, sent = self._parts, self._plan.sent()
+        parts, sent = self._parts, self._plan.sent
         crossing: list[dict[int, Floats]] = []
         for s in range(len(self._spans)):
             crossing.append(parts.copies(sent, s, self._messages))

@@ -9,7 +9,7 @@ tables before it sums.
 from __future__ import annotations
 
 import math
-from bisect import insort
+from bisect import bisect, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -167,13 +167,14 @@ class Axes:
                     again, a = again // dims[a], a - 1
                 gathered += again
         plain = SECONDS_A_PAIR + SECONDS_A_TERM * terms + SECONDS_GATHERED * gathered + SECONDS_MADE * entries
-        matrices = self.matrices(left, right, made)
-        rows, columns = matrices.sizes[1:3]
-        moved = [self.size(own) if own != order else 0 for own, order in matrices.moves]
-        by_blas = SECONDS_A_PAIR + SECONDS_BY_BLAS * terms + SECONDS_MOVED * sum(moved) + SECONDS_MADE * entries
-        blas = states > STATES or (min(rows, columns, states) >= SIDE and by_blas < plain)
-        seconds = by_blas if blas else plain
-        scratch = sum(moved) if blas else 0
+        blas, seconds, scratch = False, plain, 0
+        if states >= SIDE:
+            matrices = self.matrices(left, right, made)
+            rows, columns = matrices.sizes[1:3]
+            moved = sum(self.size(own) for own, order in matrices.moves if own != order)
+            by_blas = SECONDS_A_PAIR + SECONDS_BY_BLAS * terms + SECONDS_MOVED * moved + SECONDS_MADE * entries
+            if states > STATES or (min(rows, columns) >= SIDE and by_blas < plain):
+                blas, seconds, scratch = True, by_blas, moved
         return Step(left, right, made, summed, states, terms, count, kinds, blas, seconds, plain, scratch)
 
     def matrices(self, left: Clique, right: Clique, made: Clique) -> Matrices:
@@ -247,14 +248,13 @@ class Room:
 
     def give(self, start: int, length: int) -> None:
         """Free a table's place."""
-        insort(self._free, (start, length))
-        merged: list[tuple[int, int]] = []
-        for low, room in self._free:
-            if merged and sum(merged[-1]) == low:
-                merged[-1] = (merged[-1][0], merged[-1][1] + room)
-            else:
-                merged.append((low, room))
-        self._free = merged
+        k, end = bisect(self._free, (start, length)), start + length
+        if k < len(self._free) and self._free[k][0] == end:
+            end += self._free.pop(k)[1]
+        if k and sum(self._free[k - 1]) == start:
+            k -= 1
+            start = self._free.pop(k)[0]
+        self._free.insert(k, (start, end - start))
 
     def passing(self, length: int) -> int:
         """A place that is free again at once."""

@@ -395,10 +395,10 @@ def _containers(pure: dict[frozenset[int], bool]) -> dict[frozenset[int], frozen
         if len(scope) > 2:
             for v in scope:
                 users.setdefault(v, []).append(scope)
-    found = {}
+    found: dict[frozenset[int], frozenset[int]] = {}
     for scope, simple in pure.items():
         if 2 <= len(scope) < longest:
-            near = min((users.get(v, []) for v in scope), key=len)
+            near = min([users.get(v, []) for v in scope], key=len)
             for other in near[:CANDIDATES]:
                 if scope < other and (simple or not pure[other]):
                     found[scope] = other
