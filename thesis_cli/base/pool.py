@@ -119,20 +119,29 @@ class Batches:
     def __init__(self, places: Iterable[int], workers: int, most: int = 1000) -> None:
         self.left, self.out = deque(places), dict[int, None]()
         self._workers, self._most, self._size = workers, most, 1
+        self._apart = set[int]()
 
     def take(self) -> list[int]:
         """The next batch; empty if nothing is left."""
         size = min(self._size, self._most, -(-len(self.left) // (2 * self._workers)))
-        batch = [self.left.popleft() for _ in range(size)]
+        alone = bool(self.left) and self.left[0] in self._apart
+        batch = [self.left.popleft() for _ in range(1 if alone else size)]
         self.out |= dict.fromkeys(batch)
         return batch
 
-    def back(self, batch: Sequence[int], done: int, seconds: float) -> None:
-        """Take back a batch of which a process has done the first items in some seconds."""
+    def back(self, batch: Sequence[int], done: int, seconds: float, apart: bool = False) -> None:
+        """Take back a batch of which a process has done the first items in some seconds.
+
+        Those that are left come next; `apart`, each comes alone, after all others.
+        """
         for place in batch:
             del self.out[place]
-        self.left.extendleft(reversed(batch[done:]))
-        self._size = max(1, int(BATCH * done / max(seconds, 1e-9)))
+        if apart:
+            self._apart.update(batch[done:])
+            self.left.extend(batch[done:])
+        else:
+            self.left.extendleft(reversed(batch[done:]))
+            self._size = max(1, int(BATCH * done / max(seconds, 1e-9)))
 
 
 def work_on(work: Callable[[Item], Answer], items: Sequence[Item]) -> tuple[list[Answer], float]:

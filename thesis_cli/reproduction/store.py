@@ -1,9 +1,9 @@
 """Results of tasks on disk: records that each process appends to a segment, a file of its own.
 
-A record is one line of JSON with the task's key, the length of its text and a digest, then the text
-(the result's CSV with its heading, or the error of a task that failed), then an empty line. A record
-that is torn or damaged does not count, so its task is computed again. Earlier versions wrote each
-result to `ab/ab...csv`, a record without key and length; these are read, too.
+A record is an empty line, one line of JSON with the task's key, the length of its text and a digest,
+then the text: the result's CSV with its heading, or the error of a task that failed. A record that
+is torn or damaged does not count, so its task is computed again. Earlier versions wrote each result
+to `ab/ab...csv`, a record without key and length; these are read, too.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def append(folder: Path, key: str, text: str, code: str, seconds: float, paramet
         "parameters": parameters,
     }
     segment = _segment(folder)
-    segment.write(b"# %b\n%b\n" % (json.dumps(meta).encode(), data))
+    segment.write(b"\n# %b\n%b" % (json.dumps(meta).encode(), data))
 
 
 @cache
@@ -190,7 +190,7 @@ class _Segment:
                 os.fsync(self._file)
                 self._synced = time.monotonic()
         except OSError as error:
-            self._process = 0  # what follows a torn record goes into another file
+            self._process = 0  # it may have no room for more
             raise OSError(error.errno, error.strerror, str(self._path)) from error
 
     def _open(self) -> None:
