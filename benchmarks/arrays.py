@@ -5,9 +5,7 @@ is killed. A second driver takes the jobs over, watches them, and finds all task
 `make bench` runs it; the number of tasks is an optional argument.
 
 Nothing is computed, and the cluster is simulated. This leaves out the commands of a batch system
-(a second or so each, for any number of jobs), the listing of result folders (about a second per
-million at each look) and the reading of results: each driver reads those that exist once, and the
-merge reads all, at 0.1 ms each from a local disk and more from a shared one.
+(a second or so each, for any number of jobs), and the reading of results (`sweep.py`).
 """
 
 import resource
@@ -23,7 +21,7 @@ from thesis_cli.reproduction import arrays
 from thesis_cli.reproduction.arrays import ArrayEngine
 from thesis_cli.reproduction.runner import complete
 from thesis_cli.reproduction.sweep_file import read_sweep
-from thesis_cli.reproduction.tasks import TaskFile, save_stored
+from thesis_cli.reproduction.tasks import TaskFile
 
 TASKS = 1_000_000
 SECONDS = 20.0
@@ -91,7 +89,7 @@ class Cluster:
             (array,) = self.arrays.values()
             tasks.pilot = [i for group in array.groups for i in group]
             for task in tasks.some(tasks.pilot):
-                save_stored(task, "x\n1\n", "code", SECONDS)
+                task.save("x\n1\n", "code", SECONDS)
             self.arrays.clear()
         if self.going:
             self.looks += 1

@@ -10,11 +10,11 @@ from types import SimpleNamespace
 import pytest
 
 from thesis_cli.base.errors import WorkFailed
-from thesis_cli.base.files import write_atomic
 from thesis_cli.reproduction import arrays
 from thesis_cli.reproduction.arrays import HELD, STUCK, ArrayEngine, Refused, arrays_of
 from thesis_cli.reproduction.engines import SUBMITTED
-from thesis_cli.reproduction.tasks import TaskFile, TaskSpec, read_tasks, save_stored, task_key
+from thesis_cli.reproduction.store import Store
+from thesis_cli.reproduction.tasks import TaskFile, TaskSpec, read_tasks, task_key
 
 SETTLE = 20.0
 
@@ -110,8 +110,10 @@ class Cluster:
     def _play(self, array, job):
         if not array.tasks.exists():
             return
+        store = Store(array.results)
+        store.look()
         for task in read_tasks(array.tasks, Toy(), array.groups[job], array.results):
-            if task.file.exists():
+            if task.key in store.results:
                 continue
             k = task.parameters["k"]
             words = self.fates.get(k, ["done"])
@@ -124,7 +126,7 @@ class Cluster:
             elif fate == "done":
                 finish(task, self.seconds)
             elif fate == "error":
-                write_atomic({task.failure: f"{k} is bad\n"})
+                task.save(f"{k} is bad\n", "", 1.0)
             else:
                 if fate == "requeue":
                     self.clock.after(10.0, lambda: self.jobs.update({(array.name, job): "PENDING"}))
@@ -137,7 +139,7 @@ class Cluster:
 
 
 def finish(task, seconds=600.0):
-    save_stored(task, f"k\n{task.parameters['k']}\n", "code", seconds)
+    task.save(f"k\n{task.parameters['k']}\n", "code", seconds)
 
 
 @pytest.fixture
@@ -405,7 +407,7 @@ def test_a_task_that_raises_is_not_tried_again(cluster, write, caplog):
     assert set(cluster.tries.values()) == {1}
     assert drive(cluster, tasks) == {6: "6 is bad\n"}  # but by the next driver
     assert (cluster.tries[5], cluster.tries[6]) == (2, 2)
-    assert not tasks.failure(5).exists() or tasks.file(5).exists()
+    assert tasks.failed() == {tasks.keys[6]}
 
 
 def test_a_system_that_does_not_answer_is_asked_again(cluster, write, caplog):

@@ -18,7 +18,8 @@ from thesis_cli.commands.core.registry import entries
 from thesis_cli.reproduction import command_work
 from thesis_cli.reproduction.command_work import CommandWork, shell_words
 from thesis_cli.reproduction.engines import run_task
-from thesis_cli.reproduction.tasks import Task, read_stored, task_key
+from thesis_cli.reproduction.store import Store
+from thesis_cli.reproduction.tasks import Task, task_key
 
 needs_toy = pytest.mark.usefixtures("toy")
 
@@ -202,7 +203,9 @@ def test_text_that_names_no_file_changes_nothing(folder, text):
 def test_results_are_stored_with_their_code(folder):
     given, work = task(folder, "toy", {"model": "m.txt"}, 2), CommandWork("toy", folder)
     assert run_task(given, work) is None
-    stored = read_stored(given.file)
+    store = Store(given.folder)
+    store.look()
+    stored = store.result(given.key)
     assert (stored.text, stored.code) == (work.run(given), work.code(given))
     assert str(folder) not in stored.text
 

@@ -11,11 +11,10 @@ import pytest
 
 from tests.conftest import ROOT
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.files import write_atomic
 from thesis_cli.reproduction import arrays, slurm
 from thesis_cli.reproduction.arrays import HELD, Array, Refused
 from thesis_cli.reproduction.slurm import JobRequest, JobTasks, Slurm
-from thesis_cli.reproduction.tasks import TaskFile, TaskSpec, read_stored, save_stored
+from thesis_cli.reproduction.tasks import TaskFile, TaskSpec
 
 COMMANDS = ("sbatch", "squeue", "scontrol", "sacct", "srun", "scancel")
 
@@ -121,7 +120,8 @@ def test_each_job_finds_its_group(commands, tasks):
         delayed = pickle.loads((made.folder / f"4711_{job}_submitted.pkl").read_bytes())
         assert delayed.args == (group,)
         delayed.result()
-        assert all(read_stored(tasks.file(i)).text == f"k\n{2 * i}\n" for i in group)
+        assert set(group) <= set(tasks.indices(tasks.finished()))
+        assert all(tasks.store.result(tasks.keys[i]).text == f"k\n{2 * i}\n" for i in group)
         assert pickle.loads(pickle.dumps(delayed.function.checkpoint(group))).args == (group,)
 
 
@@ -275,11 +275,11 @@ def undisturbed():
 
 @pytest.mark.usefixtures("undisturbed")
 def test_a_job_passes_over_what_is_finished(tasks):
-    save_stored(tasks[2], "k\nold\n", "code", 1.0)
-    write_atomic({tasks.failure(4): "failed, an hour ago"})
+    tasks[2].save("k\nold\n", "code", 1.0)
+    tasks[4].save("failed, an hour ago", "", 1.0)
     JobTasks(tasks.path, tasks.path.parent, tasks.work)([0, 2, 4])
-    assert [read_stored(tasks.file(i)).text for i in (0, 2, 4)] == ["k\n0\n", "k\nold\n", "k\n8\n"]
     assert tasks.finished() == {tasks.keys[i] for i in (0, 2, 4)}
+    assert [tasks.store.result(tasks.keys[i]).text for i in (0, 2, 4)] == ["k\n0\n", "k\nold\n", "k\n8\n"]
     assert tasks.failed() == set()
 
 
@@ -288,7 +288,8 @@ def test_a_task_that_fails_stops_no_other(tmp_path):
     tasks = TaskFile.write(tmp_path / "tasks.json", [TaskSpec("toy", {"k": k}, 0) for k in (1, -1, 2)], Doubles())
     JobTasks(tasks.path, tmp_path, tasks.work)([0, 1, 2])
     assert tasks.finished() == {tasks.keys[0], tasks.keys[2]}
-    assert "made to fail" in tasks.failure(1).read_text()
+    assert tasks.failed() == {tasks.keys[1]}
+    assert "made to fail" in tasks.store.error(tasks.keys[1])
 
 
 @pytest.mark.usefixtures("undisturbed")

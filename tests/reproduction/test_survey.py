@@ -1,7 +1,7 @@
 """Counts that add up, and the time left by the times of results alone."""
 
-import os
 import time
+from unittest import mock
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.reproduction.test_task_file import Echo
 from thesis_cli.reproduction.arrays import Array
 from thesis_cli.reproduction.commands import status
 from thesis_cli.reproduction.commands.status import Survey
-from thesis_cli.reproduction.tasks import TaskFile, TaskSpec, driving, save_stored
+from thesis_cli.reproduction.tasks import TaskFile, TaskSpec, driving
 
 
 @pytest.fixture
@@ -19,14 +19,13 @@ def tasks(tmp_path):
 
 def finish(tasks, places, at=lambda i: 1000.0 + i):
     for i in places:
-        save_stored(tasks[i], "x\n1\n", "code", 1.0)
-        os.utime(tasks.file(i), (at(i), at(i)))
+        with mock.patch("time.time", return_value=at(i)):
+            tasks[i].save("x\n1\n", "code", 1.0)
 
 
 def fail(tasks, places):
     for i in places:
-        tasks.failure(i).parent.mkdir(parents=True, exist_ok=True)
-        tasks.failure(i).write_text("no\n")
+        tasks[i].save("no\n", "", 1.0)
 
 
 def submit(tasks, name, *groups):
@@ -109,18 +108,3 @@ def test_one_result_of_the_future_is_not_believed(tasks):
     finish(tasks, range(10), lambda i: time.time() + (10**6 if i == 9 else i))
     with driving(tasks.path, 1):
         assert status.survey(tasks, {}).seconds_left is None
-
-
-def test_of_many_results_some_tell(tmp_path, monkeypatch):
-    tasks = TaskFile.write(tmp_path / "run/tasks.json", [TaskSpec("map", {}, i) for i in range(600)], Echo())
-    finish(tasks, range(500), lambda i: 1000.0 + i)
-    looked = []
-    scandir = os.scandir
-    monkeypatch.setattr(status, "FEW", 100)
-    with driving(tasks.path, 1):
-        monkeypatch.setattr(os, "scandir", lambda path: looked.append(path) or scandir(path))
-        left = status.survey(tasks, {}).seconds_left
-    folders = len({key[:2] for key in tasks.keys[:500]})
-    assert len(looked) == 1 + -(-folders // 6)
-    # A sixth of the folders holds some 83 results, give or take 9.1; the ends of the window add 2.
-    assert left == pytest.approx(100, rel=5 * 9.1 / 83 + 2 / 83)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.reproduction.test_task_file import Echo
 from thesis_cli.reproduction.publication import publish_sweep
-from thesis_cli.reproduction.tasks import TaskFile, TaskSpec, save_stored
+from thesis_cli.reproduction.tasks import TaskFile, TaskSpec
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def make(tmp_path):
         tasks = TaskFile.write(tmp_path / "run/tasks.json", [TaskSpec("map", p, s) for p, s, _ in given], Echo())
         for task, (_, _, text) in zip(tasks, given, strict=True):
             if text is not None:
-                save_stored(task, text, "code", 1.0)
+                task.save(text, "code", 1.0)
         out = tmp_path / "run.csv"
         publish_sweep(tasks, out)
         return tasks, out, read(out) if out.exists() else None
@@ -125,7 +125,10 @@ def test_a_damaged_result_is_none(make, damaged):
     """The first one too, which others have their heading from."""
     given = [({"a": k}, 0, "x\n1\n") for k in range(3)]
     tasks, out, before = make(*given)
-    tasks.file(damaged).write_bytes(tasks.file(damaged).read_bytes()[:-1])
+    (segment,) = (tasks.path.parent / "segments").iterdir()
+    place = tasks.store.results[tasks.keys[damaged]]
+    data = segment.read_bytes()
+    segment.write_bytes(data[: place.start] + data[place.start :].replace(b"\n1\n", b"\n2\n", 1))
     assert publish_sweep(tasks, out) == (2, 2)
     assert read(out) == before[: 1 + damaged] + before[2 + damaged :]
     assert json.loads(out.with_suffix(".json").read_text())["finished"] == 2
@@ -139,7 +142,7 @@ def test_what_is_the_same_is_left_alone(make):
         os.utime(file, (1, 1))
     assert publish_sweep(tasks, out) == (2, 2)
     assert (out.stat().st_mtime, record.stat().st_mtime) == (1, 1)
-    save_stored(tasks[1], "x\n3\n", "code", 1.0)
+    tasks[1].save("x\n3\n", "code", 1.0)
     publish_sweep(tasks, out)
     assert min(out.stat().st_mtime, record.stat().st_mtime) > 1
     assert os.listdir(out.parent / "run")
@@ -159,7 +162,7 @@ def test_the_record_names_the_tasks(make):
 def test_a_full_disk_leaves_the_old_table(make, monkeypatch):
     tasks, out, _ = make(({"a": 1}, 0, "x\n1\n"))
     before = out.read_bytes()
-    save_stored(tasks[0], "x\n2\n", "code", 1.0)
+    tasks[0].save("x\n2\n", "code", 1.0)
 
     def full(*_):
         raise OSError(28, "No space left on device")
@@ -174,7 +177,7 @@ def test_a_full_disk_leaves_the_old_table(make, monkeypatch):
 def test_a_disk_that_is_full_half_way_leaves_the_old_table(make):
     tasks, out, _ = make(({"a": 1}, 0, "x\n1\n"))
     before = out.read_bytes()
-    save_stored(tasks[0], "x\n" + "2\n" * 20_000, "code", 1.0)
+    tasks[0].save("x\n" + "2\n" * 20_000, "code", 1.0)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, limits[1]))
     try:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError
-from thesis_cli.reproduction.tasks import Task, TaskFile, TaskSpec, head, read_tasks, save_stored, task_key
+from thesis_cli.reproduction.tasks import Task, TaskFile, TaskSpec, head, read_tasks, task_key
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ def test_keys_and_places_of_results(file):
     tasks = TaskFile.write(file, ENTRIES, Echo(3))
     for i, (entry, task) in enumerate(zip(ENTRIES, tasks, strict=True)):
         assert task.key == tasks.keys[i] == task_key("map", 3, entry.parameters, entry.seed)
-        assert task.file == tasks.file(i) == file.parent / task.key[:2] / f"{task.key}.csv"
-        assert task.failure == tasks.failure(i) == file.parent / "logs" / task.key[:2] / f"{task.key}.error"
+        assert task.folder == file.parent
+        assert task.log == file.parent / "logs" / task.key[:2] / f"{task.key}.log"
     assert TaskFile(file, Echo(4)).keys != tasks.keys
     assert TaskFile(file, Echo(3)).keys == tasks.keys
 
@@ -89,7 +89,7 @@ def test_relative_paths_are_those_of_the_moment(file, monkeypatch):
     monkeypatch.chdir(file.parent)
     tasks = TaskFile(Path("tasks.json"), Echo())
     monkeypatch.chdir("/")
-    assert tasks[0].file.parents[1] == file.parent
+    assert tasks[0].folder == file.parent
 
 
 def test_an_equal_file_is_left_alone(file):
@@ -186,18 +186,12 @@ def test_what_is_no_task_file(file, content, problem):
 def test_finished_and_failed_see_results_alone(file):
     tasks = TaskFile.write(file, ENTRIES, Echo())
     assert (tasks.finished(), tasks.failed()) == (set(), set())
-    save_stored(tasks[0], "x\n1\n", "code", 1.0)
-    tasks.failure(1).parent.mkdir(parents=True)
-    tasks.failure(1).write_text("no\n")
-    for other in (tasks.file(2), tasks.failure(2)):
-        other.parent.mkdir(parents=True, exist_ok=True)
-        (other.parent / f".{other.name}.k3_x9").write_text("half")
-        (other.parent / f".{other.name}").write_text("half")
+    tasks[0].save("x\n1\n", "code", 1.0)
+    for task in tasks[:2]:
+        task.save("no\n", "", 1.0)
     (file.parent / "notes.csv").write_text("")
-    (file.parent / "copies").mkdir()
-    (file.parent / "copies" / f"{tasks.keys[2]}.csv").write_text("")
     (file.parent / "xy").write_text("a file where a folder might be")
-    (file.parent / "logs" / tasks.keys[2][:2] / f"{tasks.keys[2]}.log").write_text("said")
+    (file.parent / "segments" / ".hidden").write_text("half")
     assert (tasks.finished(), tasks.failed()) == ({tasks.keys[0]}, {tasks.keys[1]})
     assert tasks.indices(tasks.finished()) == [0]
     assert tasks.indices({"other"}) == []

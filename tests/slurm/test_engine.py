@@ -16,6 +16,7 @@ import pytest
 from tests.reproduction.test_runner import SOURCE
 from tests.slurm.conftest import Slurm
 from tests.slurm.test_start import until
+from thesis_cli.reproduction.store import Store
 
 pytest.importorskip("submitit")
 
@@ -120,10 +121,11 @@ def checkout(slurm: Slurm, tmp_path: Path) -> Iterator[Checkout]:
 def one_job(checkout: Checkout, local: Checkout) -> None:
     """Give it the result of task 3, whose time puts all others into one job."""
     store = Path("results", ".store", "toy")
-    (file,) = [f for f in (local.root / store).glob("??/*.csv") if '"k": 3' in f.read_text()]
-    copy = checkout.root / store / file.parent.name / file.name
+    records = "".join(file.read_text() for file in (local.root / store).glob("segments/*"))
+    (record,) = [text for text in records.split("\n# ") if '"k": 3' in text]
+    copy = checkout.root / store / "segments/3"
     copy.parent.mkdir(parents=True)
-    copy.write_bytes(file.read_bytes())
+    copy.write_text(f"# {record}")
 
 
 def jobs(slurm: Slurm) -> list[str]:
@@ -216,7 +218,9 @@ def test_a_job_that_makes_room_goes_on_later(slurm: Slurm, checkout: Checkout, l
     assert checkout.runs == [0, 1, 2]
     assert checkout.said.count("submitted") == 1
     assert checkout.begun(0, 1)[0] == process != checkout.begun(1)[0]
-    assert not list((checkout.root / "results" / ".store" / "toy").glob("logs/*/*.error"))
+    store = Store(checkout.root / "results" / ".store" / "toy")
+    store.look()
+    assert not store.errors
 
 
 @pytest.mark.long

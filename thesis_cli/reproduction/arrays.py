@@ -28,7 +28,7 @@ from thesis_cli.base.files import write_atomic
 from thesis_cli.base.progress import Tick
 from thesis_cli.base.wording import counted
 from thesis_cli.reproduction.engines import SUBMITTED
-from thesis_cli.reproduction.tasks import TaskFile, Work, read_stored
+from thesis_cli.reproduction.tasks import TaskFile, Work
 
 Queue = Mapping[str, Mapping[int, str]]
 """Name of an array -> number of a job that waits or runs -> PENDING, RUNNING, ..."""
@@ -82,7 +82,7 @@ class Array:
     Attributes
     ----------
     folder : folder of the array; the batch system knows the array by the folder's name.
-    results : folder of results.
+    results : folder of the store.
     groups : places in `tasks` of the tasks of each job.
     parallel : number of jobs that may run at once; 0 for no limit.
     """
@@ -250,8 +250,7 @@ class _Drive:
         if jobs := sum(map(len, map(self.standing, self.arrays))):
             logger.info("%s of an earlier run taken over", counted(jobs, "job"))
         failed = set(self.tasks.indices(self.tasks.failed()))
-        for i in (self.left & failed) - self._flying():
-            self.tasks.failure(i).unlink(missing_ok=True)
+        self.tasks.store.drop({self.tasks.keys[i] for i in (self.left & failed) - self._flying()})
 
     def _cancel_needless(self, name: str) -> None:
         """Cancel waiting jobs whose tasks are not needed, such as after a change of the sweep."""
@@ -272,9 +271,10 @@ class _Drive:
         began = time.monotonic()
         finished, before = self.tasks.finished(), len(self.left)
         self.left = {i for i in self.left if self.tasks.keys[i] not in finished}
-        del finished  # it takes as much memory as all else
         failed = self.tasks.failed()
-        self.errors |= {i: _text(self.tasks.failure(i)) for i in self.left if self.tasks.keys[i] in failed}
+        self.errors |= {
+            i: self.tasks.store.error(self.tasks.keys[i]) for i in self.left if self.tasks.keys[i] in failed
+        }
         self.left.difference_update(self.errors)
         self.progress(before - len(self.left))
         flying = self._flying()
@@ -403,13 +403,6 @@ class _Drive:
         return True
 
 
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(errors="replace")
-    except FileNotFoundError:
-        return "the task failed"
-
-
 def _seconds(tasks: TaskFile) -> float | None:
     """Median seconds of some finished tasks; None if none is finished.
 
@@ -417,5 +410,5 @@ def _seconds(tasks: TaskFile) -> float | None:
     """
     there = tasks.indices(tasks.finished())
     some = there[:: -(-len(there) // MEASURED) or 1]
-    times = [found.seconds for i in some if (found := read_stored(tasks.file(i)))]
+    times = [found.seconds for i in some if (found := tasks.store.result(tasks.keys[i]))]
     return max(median(times), 1e-3) if times else None

@@ -268,24 +268,24 @@ class CommandWork:
         WorkFailed : the command failed; the message says why, and how to run the task by hand.
         """
         try:
-            by_hand = self.by_hand(task)
-        except InputError as error:
-            raise WorkFailed(str(error)) from None
-        try:
             command = swept_command(self.command)
             with _messages_to(task.log), _threads().limit(limits=self.cores, user_api="blas"):
                 result = command.execute(request_of(command, task.parameters, task.seed, self.folder, self.cores))
         except (InputError, WorkFailed, OSError, MemoryError) as error:
-            raise WorkFailed(f"{describe(error)}\n{by_hand}") from error
+            raise WorkFailed("\n".join((describe(error), *self._by_hand(task)))) from error
         except Exception as error:
-            error.add_note(by_hand)
+            for line in self._by_hand(task):
+                error.add_note(line)
             raise
         return result.columns.replacing(paths_as_written(command, task.parameters, self.folder)).csv()
 
-    def by_hand(self, task: Task) -> str:
-        """The line of shell that does the same."""
-        line = shlex.join(["thesis-cli", *shell_words(self.command, task.parameters, task.seed)])
-        return f"cd {shlex.quote(str(self.folder))} && {line}"
+    def _by_hand(self, task: Task) -> list[str]:
+        """The line of shell that does the same, unless the command has no such parameters."""
+        try:
+            line = shlex.join(["thesis-cli", *shell_words(self.command, task.parameters, task.seed)])
+        except InputError:
+            return []
+        return [f"cd {shlex.quote(str(self.folder))} && {line}"]
 
 
 @contextmanager

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.extras import how_to_install, is_installed
+from thesis_cli.base.pool import Batches, work_on
 from thesis_cli.base.progress import Tick
-from thesis_cli.reproduction.engines import attempt
+from thesis_cli.reproduction.engines import attempt, unfinished
 from thesis_cli.reproduction.tasks import Task, TaskFile, Work
 
 if TYPE_CHECKING:
@@ -57,31 +58,34 @@ class DaskEngine:
 
         errors: dict[int, str] = {}
         with self._client() as client:
-            _check_workers(client)
-            waiting = zip(missing, tasks.some(missing), strict=True)
-            places: dict[Future, int] = {}
+            workers = _check_workers(client)
+            batches = Batches(missing, workers, most=max(1, AHEAD // (4 * workers)))
+            given: dict[Future, list[int]] = {}
             finished = as_completed()
 
-            def submit(count: int) -> None:
-                for place, task in islice(waiting, count):
-                    future = client.submit(_attempt, tasks.work, task, pure=False)
-                    places[future] = place
+            def submit() -> None:
+                while batches.left and len(batches.out) < AHEAD:
+                    batch = batches.take()
+                    future = client.submit(_attempt, tasks.work, list(unfinished(tasks, batch)), pure=False)
+                    given[future] = batch
                     finished.add(future)
 
-            submit(AHEAD)
+            submit()
             for future in finished:
-                place = places.pop(future)
+                batch = given.pop(future)
                 try:
-                    error = future.exception() or future.result()
+                    error = future.exception()
+                    found, seconds = future.result() if error is None else ([], 0.0)
                 except (FutureCancelledError, CommClosedError):
                     problem = f"the dask scheduler {self.scheduler} has ended"
                     raise InputError(problem, "start it, and run this again: results stay") from None
-                if isinstance(error, KilledWorker):
-                    error = f"its worker was killed {error.allowed_failures + 1} times"
-                if error is not None:
-                    errors[place] = str(error)
-                progress(1)
-                submit(1)
+                if error is not None and len(batch) == 1:
+                    killed = isinstance(error, KilledWorker)
+                    found = [f"its worker was killed {error.allowed_failures + 1} times" if killed else str(error)]
+                batches.back(batch, len(found), seconds, apart=error is not None)
+                errors |= {place: problem for place, problem in zip(batch, found, strict=False) if problem is not None}
+                progress(len(found))
+                submit()
         return errors
 
     @contextmanager
@@ -104,8 +108,8 @@ class DaskEngine:
             yield client
 
 
-def _check_workers(client: Client) -> None:
-    """Wait for the first worker.
+def _check_workers(client: Client) -> int:
+    """Wait for the first worker; returns the number of workers.
 
     Raises
     ------
@@ -115,12 +119,14 @@ def _check_workers(client: Client) -> None:
         client.wait_for_workers(1, timeout=PATIENCE)
     except TimeoutError:
         raise InputError("the dask scheduler has no worker", "start one: dask worker ADDRESS --nthreads 1") from None
-    if max(client.nthreads().values()) > 1:
+    threads = client.nthreads().values()
+    if max(threads) > 1:
         raise InputError("a dask worker has several threads", "start workers with --nthreads 1")
+    return len(threads)
 
 
-def _attempt(work: Work, task: Task) -> str | None:
+def _attempt(work: Work, tasks: Sequence[Task | None]) -> tuple[list[str | None], float]:
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
-        return attempt(work, task)
+        return work_on(partial(attempt, work), tasks)

@@ -1,12 +1,12 @@
 """Carry out tasks: one in this process, or many in processes of this machine.
 
-A task is done when the file of its result exists, whatever its engine reports.
+A task is done when the store has its result, whatever its engine reports.
 """
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,13 +14,12 @@ from typing import Protocol
 
 from thesis_cli.base.compilation import Stopwatch
 from thesis_cli.base.errors import WorkFailed
-from thesis_cli.base.files import write_atomic
 from thesis_cli.base.pool import TRIALS, answers
 from thesis_cli.base.progress import Tick
 from thesis_cli.base.wording import censored
 from thesis_cli.reproduction.fingerprint import fingerprint
 from thesis_cli.reproduction.registry import load
-from thesis_cli.reproduction.tasks import Task, TaskFile, Work, save_stored
+from thesis_cli.reproduction.tasks import Task, TaskFile, Work
 
 DIGITS = "%.12g"
 """Format of numbers in results: so many digits agree between processors."""
@@ -48,11 +47,11 @@ class ExperimentWork:
 
 
 def run_task(task: Task, work: Work) -> str | None:
-    """Compute a task and write its file.
+    """Compute a task and store its result.
 
     Returns
     -------
-    The error, which is also written to the task's file of errors; None if the task is done.
+    The error, which is stored, too; None if the task is done.
 
     Raises
     ------
@@ -66,10 +65,9 @@ def run_task(task: Task, work: Work) -> str | None:
     except Exception:  # noqa: BLE001  any exception is reported with its task
         report = censored(traceback.format_exc())
     else:
-        save_stored(task, text, code, watch.seconds)
-        task.failure.unlink(missing_ok=True)
+        task.save(text, code, watch.seconds)
         return None
-    write_atomic({task.failure: report})
+    task.save(report, "", watch.seconds)
     return report
 
 
@@ -120,13 +118,20 @@ class LocalEngine:
 
     def run(self, tasks: TaskFile, missing: Sequence[int], progress: Tick) -> dict[int, str]:
         errors = {}
-        for place, error in answers(partial(attempt, tasks.work), tasks.some, missing, self.jobs, self.retries):
+        work = partial(attempt, tasks.work)
+        for place, error in answers(work, partial(unfinished, tasks), missing, self.jobs, self.retries):
             if error is not None:
                 errors[place] = str(error)
             progress(1)
         return errors
 
 
-def attempt(work: Work, task: Task) -> str | None:
-    """Run a task, unless a process that was killed has done so already."""
-    return None if task.file.exists() else run_task(task, work)
+def unfinished(tasks: TaskFile, places: Sequence[int]) -> Iterator[Task | None]:
+    """The tasks at some places; None for one with a result, as a process that was killed may have left."""
+    done = tasks.finished()
+    return (None if task.key in done else task for task in tasks.some(places))
+
+
+def attempt(work: Work, task: Task | None) -> str | None:
+    """Run a task, if there is one."""
+    return run_task(task, work) if task else None

@@ -24,7 +24,8 @@ from thesis_cli.reproduction import comparison
 from thesis_cli.reproduction.comparison import DIFFERS, IDENTICAL, Comparison
 from thesis_cli.reproduction.experiment import Experiment
 from thesis_cli.reproduction.registry import Checkout
-from thesis_cli.reproduction.tasks import Stored, Task, TaskFile, read_stored
+from thesis_cli.reproduction.store import Stored
+from thesis_cli.reproduction.tasks import Task, TaskFile
 
 DIGEST = "sha256"
 """Field of a record that says which table it describes."""
@@ -263,7 +264,7 @@ def _write_rows(tasks: TaskFile, places: Sequence[int], columns: _Columns, file:
     writer = csv.writer(text, lineterminator="\n")
     done = count = 0
     for task in tasks.some(places):
-        stored = read_stored(task.file)
+        stored = tasks.store.result(task.key)
         if stored is None:
             continue
         heading, *rows = csv.reader(io.StringIO(stored.text, newline=""))

@@ -10,12 +10,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from thesis_cli.base.files import write_atomic
 from thesis_cli.reproduction import figures
 from thesis_cli.reproduction.engines import NOT_RUN, SUBMITTED, Engine, ExperimentWork, NoEngine
 from thesis_cli.reproduction.publication import Published, publish
 from thesis_cli.reproduction.registry import Checkout, load
-from thesis_cli.reproduction.tasks import TaskFile, TaskSpec, driving, read_stored, shown_parameters
+from thesis_cli.reproduction.tasks import TaskFile, TaskSpec, driving, shown_parameters
 
 logger = logging.getLogger(__name__)
 
@@ -62,8 +61,7 @@ def complete(tasks: TaskFile, engine: Engine, *, refresh: bool, bar: Bar, name: 
         )
     elif old:
         missing = sorted(missing + old)
-        for i in old:
-            tasks.file(i).unlink(missing_ok=True)
+        tasks.store.drop({tasks.keys[i] for i in old})
     outcome = Outcome(kept=len(tasks) - len(missing))
     if missing:
         claim = nullcontext() if isinstance(engine, NoEngine) else driving(tasks.path, engine.jobs)
@@ -78,24 +76,20 @@ def complete(tasks: TaskFile, engine: Engine, *, refresh: bool, bar: Bar, name: 
             error = errors.get(i, "it left no result")
             shown = json.dumps(shown_parameters(task.parameters), ensure_ascii=False)
             outcome.errors.append((shown, error))
-            if not task.failure.exists():  # the process that ran it is gone
-                write_atomic({task.failure: error})
+            if not tasks.store.error(task.key):  # the process that ran it is gone
+                task.save(error, "", 0.0)
     outcome.seconds = time.perf_counter() - began
     return outcome
 
 
 def _missing(tasks: TaskFile) -> tuple[list[int], list[int]]:
-    """Places of tasks without a result, and of results from other code. Removes damaged results."""
+    """Places of tasks without a result, and of results from other code."""
     there = tasks.indices(tasks.finished())
-    damaged, old = set[int](), []
-    for i, task in zip(there, tasks.some(there), strict=True):
-        found = read_stored(task.file)
-        if found is None:
-            task.file.unlink(missing_ok=True)
-            damaged.add(i)
-        elif found.code != tasks.work.code(task):
-            old.append(i)
-    kept = set(there) - damaged
+    results = tasks.store.results
+    old = [
+        i for i, task in zip(there, tasks.some(there), strict=True) if results[task.key].code != tasks.work.code(task)
+    ]
+    kept = set(there)
     return [i for i in range(len(tasks)) if i not in kept], old
 
 
@@ -127,7 +121,7 @@ def reproduce(
     tasks = plan(path, preset, checkout, seed)
     outcome = complete(tasks, engine, refresh=refresh, bar=bar, name=experiment.id)
     if not (outcome.errors or outcome.waiting):
-        results = [found for task in tasks if (found := read_stored(task.file))]
+        results = [found for key in tasks.keys if (found := tasks.store.result(key))]
         outcome.published = publish(experiment, preset, checkout, seed, results, replace)
         figures.draw(experiment, checkout.results(preset))
     return outcome

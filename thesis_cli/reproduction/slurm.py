@@ -21,6 +21,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.extras import extra
 from thesis_cli.reproduction.arrays import HELD, STUCK, Array, Queue, Refused
 from thesis_cli.reproduction.engines import run_task
+from thesis_cli.reproduction.store import Store
 from thesis_cli.reproduction.tasks import Work, read_tasks
 
 logger = logging.getLogger(__name__)
@@ -218,7 +219,7 @@ class JobTasks:
     Parameters
     ----------
     path : the task file.
-    results : folder of results.
+    results : folder of the store.
     work : carries out the tasks of the file's command.
     """
 
@@ -237,8 +238,10 @@ class JobTasks:
 
         signal.signal(signal.SIGUSR2, stop)
         try:
+            store = Store(self.results)
+            store.look()
             for task in read_tasks(self.path, self.work, places, self.results):
-                if not task.file.exists():
+                if task.key not in store.results:
                     run_task(task, self.work)
                     done += 1
                     if preempted:

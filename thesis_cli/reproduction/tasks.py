@@ -1,7 +1,7 @@
-"""Tasks and their results on disk.
+"""Tasks in a file, and who works on them.
 
 A task file is a JSON list of (command, parameters, seed), one a line, which every engine reads. A
-task is done when the file of its result exists. One process at a time drives a task file.
+task is done when the store beside the file has its result. One process at a time drives a task file.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import os
 import socket
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -22,6 +22,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import atomic, to_json, write_atomic
 from thesis_cli.base.locks import locked
 from thesis_cli.base.wording import without_secrets
+from thesis_cli.reproduction.store import Store, append
 
 
 def shown_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,61 +54,28 @@ class Task:
     parameters : JSON values by name.
     seed : seed of its random numbers; None if the command takes none.
     key : digest of the three; it seeds the random numbers of an experiment.
-    file : file of the result.
+    folder : folder of the store of its result.
     """
 
     command: str
     parameters: Mapping[str, Any]
     seed: int | None
     key: str
-    file: Path
+    folder: Path
 
     @property
     def log(self) -> Path:
         """File of its messages."""
-        return beside(self.file, ".log")
+        return self.folder / "logs" / self.key[:2] / f"{self.key}.log"
 
-    @property
-    def failure(self) -> Path:
-        """File of the error of its last try."""
-        return beside(self.file, ".error")
+    def save(self, text: str, code: str, seconds: float) -> None:
+        """Store its result, or its error if `code` is empty.
 
-
-@dataclass(frozen=True)
-class Stored:
-    """The result of a task: CSV text with its heading, fingerprint of the code, and seconds."""
-
-    text: str
-    code: str
-    seconds: float
-
-
-def beside(result: Path, suffix: str) -> Path:
-    """The file of a task with another suffix than that of its result."""
-    return result.parents[1] / "logs" / result.parent.name / f"{result.stem}{suffix}"
-
-
-def save_stored(task: Task, text: str, code: str, seconds: float) -> None:
-    """Write a result. The first line records its origin and a digest of the rest."""
-    meta = {
-        "parameters": shown_parameters(task.parameters),
-        "code": code,
-        "seconds": round(seconds, 3),
-        "sha256": hashlib.sha256(text.encode()).hexdigest(),
-    }
-    write_atomic({task.file: f"# {json.dumps(meta)}\n{text}"})
-
-
-def read_stored(file: Path) -> Stored | None:
-    """A stored result; None if there is none, or if the file is damaged."""
-    try:
-        head, _, text = file.read_bytes().partition(b"\n")
-        meta = json.loads(head.removeprefix(b"# "))
-        if hashlib.sha256(text).hexdigest() != meta["sha256"]:
-            return None
-        return Stored(text.decode(), meta["code"], meta["seconds"])
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
-        return None
+        Raises
+        ------
+        OSError : naming the file that could not be written.
+        """
+        append(self.folder, self.key, text, code, seconds, shown_parameters(self.parameters))
 
 
 WAIT = 60.0
@@ -149,8 +117,6 @@ class Work(Protocol):
 class TaskFile(Sequence[Task]):
     """The tasks of a file, read one by one: only their keys are in memory.
 
-    The result of a task is `ab/ab...csv` beside the file, named by the task's key.
-
     Parameters
     ----------
     path : the file.
@@ -159,6 +125,7 @@ class TaskFile(Sequence[Task]):
     Attributes
     ----------
     keys : the keys of all tasks, in order.
+    store : results and errors, in the folder of the file.
 
     Raises
     ------
@@ -171,6 +138,7 @@ class TaskFile(Sequence[Task]):
     def _take(self, path: Path, work: Work, found: Iterable[tuple[int, TaskSpec]]) -> None:
         """Take over tasks with the places where their lines start."""
         self.path, self.work = path.absolute(), work
+        self.store = Store(self.path.parent)
         self.keys: list[str] = []
         self._starts = array("Q")
         version, last, head = work.version, None, ""
@@ -214,27 +182,21 @@ class TaskFile(Sequence[Task]):
             for i in indices:
                 file.seek(self._starts[i])
                 entry = _entry(file.readline(), self.path, i)
-                yield Task(*entry, self.keys[i], self.file(i))
+                yield Task(*entry, self.keys[i], self.path.parent)
 
-    def file(self, index: int) -> Path:
-        """File of a task's result."""
-        return file_of(self.path.parent, self.keys[index])
-
-    def failure(self, index: int) -> Path:
-        """File of a task's error."""
-        return beside(self.file(index), ".error")
-
-    def indices(self, found: set[str]) -> list[int]:
+    def indices(self, found: Collection[str]) -> list[int]:
         """Places of the tasks whose keys are given."""
         return [i for i, key in enumerate(self.keys) if key in found]
 
-    def finished(self) -> set[str]:
+    def finished(self) -> Collection[str]:
         """Keys of all results in the folder."""
-        return _stems(self.path.parent, ".csv")
+        self.store.look()
+        return self.store.results.keys()
 
-    def failed(self) -> set[str]:
+    def failed(self) -> Collection[str]:
         """Keys of all tasks whose last try failed."""
-        return _stems(self.path.parent / "logs", ".error")
+        self.store.look()
+        return self.store.errors.keys() - self.store.results.keys()
 
 
 def read_tasks(path: Path, work: Work, places: Iterable[int], folder: Path) -> Iterator[Task]:
@@ -244,7 +206,7 @@ def read_tasks(path: Path, work: Work, places: Iterable[int], folder: Path) -> I
         if i in chosen:
             entry = _entry(line, path, i)
             key = task_key(entry.command, work.version, entry.parameters, entry.seed)
-            yield Task(*entry, key, file_of(folder, key))
+            yield Task(*entry, key, folder)
 
 
 def head(path: Path) -> tuple[str, int]:
@@ -257,11 +219,6 @@ def head(path: Path) -> tuple[str, int]:
     lines = _lines(path)
     _, first = next(lines)
     return _entry(first, path, 0).command, 1 + sum(1 for _ in lines)
-
-
-def file_of(folder: Path, key: str) -> Path:
-    """File of a task's result."""
-    return folder / key[:2] / f"{key}.csv"
 
 
 def _read(path: Path) -> Iterator[tuple[int, TaskSpec]]:
@@ -323,23 +280,6 @@ def _entry(line: bytes, path: Path, index: int) -> TaskSpec:
     ):
         return TaskSpec(found["command"], found["parameters"], found["seed"])
     raise InputError("not a task", RIGHT, source=path, line=index + 2)
-
-
-def _stems(folder: Path, suffix: str) -> set[str]:
-    """Names without suffix of the files in the two-letter folders of a folder."""
-    found: set[str] = set()
-    for name in _names(folder):
-        if len(name) == 2:
-            files = (n for n in _names(folder / name) if n.endswith(suffix) and not n.startswith("."))
-            found.update(n.removesuffix(suffix) for n in files)
-    return found
-
-
-def _names(folder: Path) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 
 RECENT = 600.0
 """Seconds before the latest result in which results are counted for the speed."""
-FEW = 20_000
-"""Up to so many results are all looked at; of more, those of some folders."""
 
 
 @dataclass(frozen=True)
@@ -84,17 +81,12 @@ def survey(tasks: TaskFile, queue: Queue) -> Survey:
 
 
 def _rate(tasks: TaskFile) -> float | None:
-    """Tasks per second, from the times of the latest results by the file system's clock."""
-    folder = tasks.path.parent
-    pairs = sorted(entry.name for entry in os.scandir(folder) if len(entry.name) == 2)
-    some = pairs[:: -(-len(tasks) // FEW)]
-    times = sorted(
-        entry.stat().st_mtime for pair in some for entry in os.scandir(folder / pair) if entry.name.endswith(".csv")
-    )
+    """Tasks per second, from the times of the latest results by the clocks of the machines that computed them."""
+    times = sorted(place.when for place in tasks.store.results.values())
     recent = [time for time in times if time >= times[-1] - RECENT]
     if len(recent) < 2 or recent[-1] == recent[0]:
         return None
-    return (len(recent) - 1) / (recent[-1] - recent[0]) * len(pairs) / len(some)
+    return (len(recent) - 1) / (recent[-1] - recent[0])
 
 
 logger = logging.getLogger(__name__)
@@ -192,7 +184,7 @@ def _errors(tasks: TaskFile) -> list[dict[str, object]]:
             "task": place,
             "parameters": shown_parameters(task.parameters),
             "seed": task.seed,
-            "error": task.failure.read_text(errors="replace"),
+            "error": tasks.store.error(task.key),
         }
         for place, task in zip(places, tasks.some(places), strict=True)
     ]

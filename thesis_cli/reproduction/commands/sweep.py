@@ -220,7 +220,8 @@ class RunTaskResult(Summary):
 def run_task(request: RunTaskRequest, progress: Progress) -> RunTaskResult:
     """Run tasks by their places."""
     from thesis_cli.reproduction.engines import run_task as run
-    from thesis_cli.reproduction.tasks import head, read_stored, read_tasks
+    from thesis_cli.reproduction.store import Store
+    from thesis_cli.reproduction.tasks import head, read_tasks
 
     file, jobs = request.file, request.array_size
     if not file.is_file():
@@ -231,12 +232,13 @@ def run_task(request: RunTaskRequest, progress: Progress) -> RunTaskResult:
             raise InputError(f"no task {index}", f"places go from 0 to {(jobs or total) - 1}", source=file)
     places = {place for index in request.index for place in range(index, total, jobs or total)}
     work = _work(file, command, request.cores)
-    errors = {}
+    store, errors = Store(file.absolute().parent), {}
+    store.look()
     for place, task in zip(sorted(places), read_tasks(file, work, places, file.absolute().parent), strict=True):
         if task.command != command:
             problem = f"task {place} belongs to {task.command}, the first task to {command}"
             raise InputError(problem, "all tasks must be of one command", source=file)
-        if read_stored(task.file):
+        if task.key in store.results:
             logger.info("task %d has a result", place)
         elif error := run(task, work):
             errors[place] = error
