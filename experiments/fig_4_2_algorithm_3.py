@@ -200,7 +200,7 @@ EXPERIMENT = Experiment(
     id="fig-4-2-algorithm-3",
     title="Figure 4.2: Algorithm 3 by the published method (seeded noise: NOT PRIVATE)",
     source="Thesis Figure 4.2",
-    version=1,
+    version=2,
     presets={
         "quick": {
             **{"dimensions": [2], "algorithm 2": {"most": 40, "draws": 2}, "draws": 2},

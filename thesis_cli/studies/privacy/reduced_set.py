@@ -19,7 +19,7 @@ import numba
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.base.compiled import kernel
+from thesis_cli.base.compiled import helper, kernel
 from thesis_cli.privacy.embedding.features import Features
 from thesis_cli.privacy.embedding.kernels import TILE, cosine_sine
 from thesis_cli.privacy.kernels import Rows
@@ -35,20 +35,55 @@ PENALTY = 100.0
 _u: Any = numba.uint64
 
 
-@kernel()
-def _waves(frequencies: Floats, phases: Floats, point: Floats, cosines: Floats, sines: Floats) -> None:
-    """Write cos and sin of w_j . z + b_j, shape (J,), for w of shape (D, J)."""
-    for start in range(0, phases.shape[0], TILE):
-        size = min(TILE, phases.shape[0] - start)
-        angles, c, s = np.zeros(TILE), np.empty(TILE), np.empty(TILE)
+@helper()
+def _loss(frequencies: Floats, phases: Floats, residual: Floats, point: Floats, gradient: Floats) -> float:
+    """Compute `projection_loss` and set its gradient, in one pass: each lane of a tile has sums of its own."""
+    width, dimension = phases.shape[0], point.shape[0]
+    cosines, sines = np.empty(TILE), np.empty(TILE)
+    inner, norm = np.zeros(TILE), np.zeros(TILE)
+    own, missed = np.zeros((dimension, TILE)), np.zeros((dimension, TILE))
+    for start in range(0, width, TILE):
+        size = min(TILE, width - start)
         for j in range(size):
-            angles[j] = phases[start + j]
-            for d in range(point.shape[0]):
-                angles[j] += point[d] * frequencies[d, start + j]
+            cosines[j] = phases[start + j]  # first holds the angles
+        for d in range(dimension):
+            x = point[d]
+            for j in range(size):
+                cosines[j] += x * frequencies[d, start + j]
         for j in range(_u(TILE)):
-            c[j], s[j] = cosine_sine(angles[j])
+            cosines[j], sines[j] = cosine_sine(cosines[j])
         for j in range(size):
-            cosines[start + j], sines[start + j] = c[j], s[j]
+            inner[j] += residual[start + j] * cosines[j]
+        for j in range(size):
+            norm[j] += cosines[j] * cosines[j]
+        for d in range(dimension):
+            for j in range(size):
+                own[d, j] -= frequencies[d, start + j] * (cosines[j] * sines[j])
+            for j in range(size):
+                missed[d, j] -= frequencies[d, start + j] * (residual[start + j] * sines[j])
+    best = inner.sum() / norm.sum()
+    for d in range(dimension):
+        gradient[d] = 2 * best * (best * own[d].sum() - missed[d].sum())
+    return -best * inner.sum()  # type: ignore[no-any-return]
+
+
+@kernel()
+def loss_and_gradient(frequencies: Floats, phases: Floats, residual: Floats, point: Floats, gradient: Floats) -> float:
+    """Compute `projection_loss`, and set its gradient."""
+    return _loss(frequencies, phases, residual, point, gradient)  # type: ignore[no-any-return]
+
+
+@kernel()
+def adam(frequencies: Floats, phases: Floats, residual: Floats, point: Floats) -> None:
+    """Move a point by STEPS steps of Adam down `projection_loss`."""
+    gradient, first, second = np.zeros_like(point), np.zeros_like(point), np.zeros_like(point)
+    for step in range(1, STEPS + 1):
+        _loss(frequencies, phases, residual, point, gradient)
+        size = RATE * math.sqrt(1 - SECOND**step) / (1 - FIRST**step)
+        for d in range(point.shape[0]):
+            first[d] = FIRST * first[d] + (1 - FIRST) * gradient[d]
+            second[d] = SECOND * second[d] + (1 - SECOND) * gradient[d] ** 2
+            point[d] -= size * first[d] / (math.sqrt(second[d]) + LEAST)
 
 
 @dataclass(frozen=True)
@@ -72,12 +107,9 @@ class PhasedFeatures:
         frequencies = rng.standard_normal((dimension, count)) * math.sqrt(2 * gamma)
         return cls(frequencies, 2 * math.pi * rng.random_sample(count))
 
-    def waves(self, point: Floats) -> tuple[Floats, Floats]:
-        """phi of a point, and its derivatives by the angles w . x + b, each of shape (J,)."""
-        cosines, sines = np.empty((2, len(self.phases)))
-        _waves(self.frequencies, self.phases, point, cosines, sines)
-        size = math.sqrt(2 / len(self.phases))
-        return size * cosines, -size * sines
+    def embed(self, point: Floats) -> Floats:
+        """phi of a point, shape (J,)."""
+        return np.asarray(math.sqrt(2 / len(self.phases)) * np.cos(point @ self.frequencies + self.phases))
 
     def mean(self, table: Rows) -> Floats:
         """Mean of phi over a table, shape (J,) (Algorithm 3, line 3)."""
@@ -97,21 +129,14 @@ def projection_loss(phi: PhasedFeatures, residual: Floats, point: Floats) -> tup
     -------
     loss, gradient : the number, and its gradient in z, shape (D,).
     """
-    at, slope = phi.waves(point)
-    inner, norm = residual @ at, at @ at
-    along = phi.frequencies @ ((inner / norm * at - residual) * slope)
-    return float(-(inner**2) / norm), 2 * inner / norm * along
+    gradient = np.empty(len(point))
+    return loss_and_gradient(phi.frequencies, phi.phases, residual, point, gradient), gradient
 
 
 def pre_image(phi: PhasedFeatures, residual: Floats, start: Floats) -> Floats:
     """Point after STEPS steps of Adam down `projection_loss` from `start`, shape (D,)."""
-    point, first, second = start.copy(), np.zeros_like(start), np.zeros_like(start)
-    for step in range(1, STEPS + 1):
-        gradient = projection_loss(phi, residual, point)[1]
-        first = FIRST * first + (1 - FIRST) * gradient
-        second = SECOND * second + (1 - SECOND) * gradient**2
-        size = RATE * math.sqrt(1 - SECOND**step) / (1 - FIRST**step)
-        point = point - size * first / (np.sqrt(second) + LEAST)
+    point = start.copy()
+    adam(phi.frequencies, phi.phases, residual, point)
     return point
 
 
@@ -136,7 +161,7 @@ def reduced_sets(
     residual, weights = target, []
     for m in range(len(points)):
         points[m] = pre_image(phi, residual, starts[m])
-        features[:, m] = at = phi.waves(points[m])[0]
+        features[:, m] = at = phi.embed(points[m])
         residual = residual - (residual @ at) / (at @ at) * at
         if m + 1 in numbers:
             weights.append(lasso(features[:, : m + 1], target, PENALTY / rows))
