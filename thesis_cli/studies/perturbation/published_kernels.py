@@ -132,12 +132,12 @@ def changed(w: Wiring, now: Floats, before: Floats, fresh: Floats, old: Floats, 
     if at >= w.target.size:
         v = at - w.target.size
         change = 1 / (1 + np.exp(-heard(w, fresh, v, NONE))) - 1 / (1 + np.exp(-heard(w, old, v, NONE)))
-        return abs(change) > tolerance
+        return bool(abs(change) > tolerance)
     d, v, u = w.reverse[at], w.target[at], w.source[at]
     if d == at:
         last = heard(w, before, v, at) + fresh[at]
         change = 1 / (1 + np.exp(-heard(w, now, v, at) - fresh[at])) - 1 / (1 + np.exp(-last))
-        return abs(change) > tolerance
+        return bool(abs(change) > tolerance)
     one, other = heard(w, now, v, at), heard(w, now, u, d)
     return farthest(w.strength[at], one, other, heard(w, before, v, at), heard(w, before, u, d)) > tolerance
 

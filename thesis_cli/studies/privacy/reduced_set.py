@@ -70,7 +70,7 @@ def _loss(frequencies: Floats, phases: Floats, residual: Floats, point: Floats, 
 @kernel()
 def loss_and_gradient(frequencies: Floats, phases: Floats, residual: Floats, point: Floats, gradient: Floats) -> float:
     """Compute `projection_loss`, and set its gradient."""
-    return _loss(frequencies, phases, residual, point, gradient)  # type: ignore[no-any-return]
+    return _loss(frequencies, phases, residual, point, gradient)
 
 
 @kernel()
