@@ -220,7 +220,7 @@ EXPERIMENT = Experiment(
     id="fig-4-2",
     title="Figure 4.2: Algorithms 2 and 3 without public rows (seeded noise: NOT PRIVATE)",
     source="Thesis Figure 4.2",
-    version=2,
+    version=1,
     presets={
         "quick": {
             **{"dimensions": [2], "most": 200, "draws": 2, "constrained": [10, 104], "features": 500},

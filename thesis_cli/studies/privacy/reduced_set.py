@@ -44,23 +44,23 @@ def _loss(frequencies: Floats, phases: Floats, residual: Floats, point: Floats, 
     own, missed = np.zeros((dimension, TILE)), np.zeros((dimension, TILE))
     for start in range(0, width, TILE):
         size = min(TILE, width - start)
-        for j in range(size):
-            cosines[j] = phases[start + j]  # first holds the angles
+        left, shifts, slopes = residual[start : start + size], phases[start : start + size], frequencies[:, start:]
+        for j in range(_u(size)):
+            cosines[j] = shifts[j]  # first holds the angles
         for d in range(dimension):
-            x = point[d]
-            for j in range(size):
-                cosines[j] += x * frequencies[d, start + j]
+            x, slope = point[d], slopes[d]
+            for j in range(_u(size)):
+                cosines[j] += x * slope[j]
         for j in range(_u(TILE)):
             cosines[j], sines[j] = cosine_sine(cosines[j])
-        for j in range(size):
-            inner[j] += residual[start + j] * cosines[j]
-        for j in range(size):
+        for j in range(_u(size)):
+            inner[j] += left[j] * cosines[j]
             norm[j] += cosines[j] * cosines[j]
         for d in range(dimension):
-            for j in range(size):
-                own[d, j] -= frequencies[d, start + j] * (cosines[j] * sines[j])
-            for j in range(size):
-                missed[d, j] -= frequencies[d, start + j] * (residual[start + j] * sines[j])
+            slope, by_own, by_missed = slopes[d], own[d], missed[d]
+            for j in range(_u(size)):
+                by_own[j] -= slope[j] * (cosines[j] * sines[j])
+                by_missed[j] -= slope[j] * (left[j] * sines[j])
     best = inner.sum() / norm.sum()
     for d in range(dimension):
         gradient[d] = 2 * best * (best * own[d].sum() - missed[d].sum())
