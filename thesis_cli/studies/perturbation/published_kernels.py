@@ -235,11 +235,11 @@ def max_product(
                 before[e], old[e] = now[e], fresh[e]
                 beliefs[target[e]] += now[e]
             shuffle(generator, order)
-            for m in order:
-                fresh[m] = given[m] + through(strength[m], beliefs[source[m]] - now[reverse[m]])
-                step = (1 - damping) * (fresh[m] - now[m])
-                now[m] += step
-                beliefs[target[m]] += step
+            for at in order:
+                fresh[at] = given[at] + through(strength[at], beliefs[source[at]] - now[reverse[at]])
+                step = (1 - damping) * (fresh[at] - now[at])
+                now[at] += step
+                beliefs[target[at]] += step
             sweeps[row] = sweep
             if sweep > 1:
                 last = unsettled(w, now, before, fresh, old, moved, last, tolerance)
