@@ -29,8 +29,9 @@ samples = 10
 
 def kill_workers(driver, times, ended):
     """Kill a worker of the driver, the one that has worked most, every few seconds."""
+    command = ["ps", "--ppid", str(driver), "-o", "pid=,cputimes=,args="]
     while times and not ended.wait(3):
-        shown = subprocess.run(["ps", "--ppid", str(driver), "-o", "pid=,cputimes=,args="], capture_output=True, text=True)
+        shown = subprocess.run(command, capture_output=True, text=True)
         workers = [line.split(None, 2) for line in shown.stdout.splitlines() if "spawn_main" in line or "loky" in line]
         if workers := [w for w in workers if "resource_tracker" not in w[2] and int(w[1]) > 2]:
             os.kill(int(max(workers, key=lambda w: int(w[1]))[0]), signal.SIGKILL)
