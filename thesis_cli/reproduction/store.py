@@ -73,6 +73,8 @@ class Store:
                 with open(path, "rb") as file:
                     file.seek(self._read[path])
                     for record in _records(file, path):
+                        if record.start >= size:  # another process adds records faster than they are read
+                            break
                         found = self.results if record.stored.code else self.errors
                         if record.key not in found or record.when >= found[record.key].when:
                             found[record.key] = _Place(path, record.start, record.stored.code, record.when)
