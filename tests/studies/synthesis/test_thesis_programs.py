@@ -63,7 +63,7 @@ def test_tasks_tell_their_stories(name):
 
 def test_files_are_what_the_command_writes(tmp_path):
     main(str(tmp_path))
-    others = {"README.md", "jump.json", "twice.json"}  # which the thesis does not have
+    others = {"README.md", "daily.jsonl", "jump.json", "twice.json"}  # which the thesis does not have
     assert {path.name for path in tmp_path.iterdir()} == {path.name for path in TASKS.iterdir()} - others
     for path in tmp_path.iterdir():
         assert path.read_text() == (TASKS / path.name).read_text(), path.name

@@ -20,7 +20,7 @@ def uses(codes):
     """Which functions programs use, and whether they give a number, shape (P, 16)."""
     ids = operation_of(codes)
     functions = np.array([FUNCTIONS.index(o.function) for o in DEEPCODER.operations])[ids]
-    found = (functions[:, :, None] == np.arange(len(FUNCTIONS))).any(axis=1)
+    found = (functions[:, :, None] == np.arange(DEEPCODER.functions)).any(axis=1)
     return np.column_stack([found, NUMBER[ids[:, -1]]])
 
 
@@ -79,7 +79,7 @@ def test_a_balanced_corpus_estimates_a_uniform_one(length):
     plain = properties(balanced).mean(axis=0)
     assert np.abs(plain - one).max() > 0.1
     functions = dict(zip(ATTRIBUTES, plain, strict=False))
-    assert min(functions[f.name] for f in FUNCTIONS) > 2 * one[: len(FUNCTIONS)].min()
+    assert min(functions[f.name] for f in FUNCTIONS[: DEEPCODER.functions]) > 2 * one[: DEEPCODER.functions].min()
     assert one[-1] < plain[-1] - 0.1 < 0.5
     assert balanced.weights.mean() == pytest.approx(1)
     ratio = balanced.weights.sum() ** 2 / (balanced.weights**2).sum() / len(balanced)

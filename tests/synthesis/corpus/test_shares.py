@@ -5,7 +5,7 @@ import pytest
 
 from thesis_cli.synthesis.corpus.corpus_maker import CorpusPlan, make_corpus
 from thesis_cli.synthesis.corpus.shares import effective_size, shares_of
-from thesis_cli.synthesis.language.dsl import FUNCTIONS, LAMBDAS
+from thesis_cli.synthesis.language.dsl import DEEPCODER, FUNCTIONS, LAMBDAS
 
 
 def test_shares_are_those_of_the_programs_and_tasks():
@@ -18,7 +18,7 @@ def test_shares_are_those_of_the_programs_and_tasks():
 
     programs = made.programs()
     texts = [program.one_line for program in programs]
-    for kind, parts in (("function", FUNCTIONS), ("lambda", LAMBDAS)):
+    for kind, parts in (("function", FUNCTIONS[: DEEPCODER.functions]), ("lambda", LAMBDAS[: DEEPCODER.lambdas])):
         for part in parts:
             check(kind, part.name, [part.name in text.replace(";", " ").split() for text in texts])
     for name in ("int", "[int]"):
