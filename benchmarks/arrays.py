@@ -13,7 +13,6 @@ import sys
 import time
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -62,8 +61,10 @@ class Tasks(TaskFile):
     done, pilot = 0, ()
 
     def finished(self):
-        places = chain(range(self.done), self.pilot)
-        return {self.keys[i][:1] + self.keys[i][1:] for i in places}  # new strings, as of files
+        self.store.look()
+        for i in range(self.done):
+            self.store.results.setdefault(self.keys[i], self.store.results[self.keys[self.pilot[0]]])
+        return self.store.results.keys()
 
     def failed(self):
         return set()

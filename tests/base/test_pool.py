@@ -11,7 +11,7 @@ import pytest
 
 from tests.base.pool_work import work
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.pool import TRIALS, Killed, answers
+from thesis_cli.base.pool import BATCH, TRIALS, Batches, Killed, answers, work_on
 
 ROOT = Path(__file__).parents[2]  # not from conftest, which each process would import
 
@@ -64,3 +64,25 @@ def test_processes_end_with_their_driver(tmp_path):
         time.sleep(0.01)
     driver.kill()
     driver.communicate(timeout=60)  # the pipe is open until the last process has ended
+
+
+def test_batches_grow_while_items_are_quick_and_much_is_left():
+    batches = Batches(range(1000), workers=2)
+    first = batches.take()
+    assert first == [0]
+    batches.back(first, 1, BATCH / 100)
+    second = batches.take()
+    assert second == list(range(1, 101))
+    batches.back(second, 40, BATCH)  # the items have become slow
+    assert batches.take() == list(range(41, 81))
+    assert list(batches.out) == list(range(41, 81))
+    batches.back(list(range(41, 81)), 0, 0.0, apart=True)
+    found = list(iter(batches.take, []))
+    assert sorted(place for batch in found for place in batch) == list(range(41, 1000))
+    assert found[-1] == [80]
+    assert sum(len(batch) > 1 for batch in found if set(batch) & set(range(41, 81))) <= 1
+
+
+def test_a_batch_ends_when_its_time_is_up():
+    found, seconds = work_on(time.sleep, [0.0, 0.0, BATCH + 0.01, 0.0])
+    assert (len(found), seconds > BATCH) == (3, True)

@@ -132,6 +132,7 @@ def _write_forever(folder, name):
 def test_writers_that_are_killed_lose_nothing_that_they_have_added(tmp_path):
     """Two at once, each with a file of its own."""
     context = multiprocessing.get_context("fork")
+    add(tmp_path, "parent")
     for trial in range(3):
         writers = [context.Process(target=_write_forever, args=(tmp_path, f"{name}-{trial}-")) for name in "ab"]
         for writer in writers:
@@ -147,3 +148,4 @@ def test_writers_that_are_killed_lose_nothing_that_they_have_added(tmp_path):
             places = sorted(int(key.rpartition("-")[2]) for key in left if key.startswith(f"{name}-{trial}-"))
             assert places == list(range(len(places)))
             assert places
+    assert len(list((tmp_path / "segments").iterdir())) == 7
