@@ -85,11 +85,14 @@ def checkout(tmp_path):
     return Checkout(tmp_path)
 
 
-def run(checkout, preset="quick", jobs=1, seed=0, refresh=False, name="toy", engine=None):
+def run(checkout, *args, name="toy", **options):
+    return run_all(checkout, [name], *args, **options)[name]
+
+
+def run_all(checkout, names, preset="quick", jobs=1, seed=0, refresh=False, engine=None):
     registry.load.cache_clear()
-    path = checkout.files()[name]
-    return runner.reproduce(
-        path,
+    found = runner.reproduce(
+        checkout.select(names),
         preset,
         checkout,
         engine or LocalEngine(jobs),
@@ -97,6 +100,7 @@ def run(checkout, preset="quick", jobs=1, seed=0, refresh=False, name="toy", eng
         refresh=refresh,
         bar=lambda total, name: nullcontext(lambda done: None),
     )
+    return dict(found)
 
 
 def runs(checkout):
@@ -229,11 +233,46 @@ def test_tasks_that_two_experiments_share_are_run_once(checkout):
     assert runs(checkout) == [0, 1, 2, 3]
 
 
+def test_experiments_run_together_the_slowest_first(checkout):
+    twin = SOURCE.replace('id="toy"', 'id="twin"')
+    for old in ('-{k}"', "{k}\\n"):  # names of files, lines of the log
+        twin = twin.replace(old, old.replace("{k}", "{k + 10}"))
+    (checkout.experiments / "twin.py").write_text(twin)
+    names, folder = ["toy", "twin"], checkout.results("quick")
+    for name, seconds in zip(names, (1, 5), strict=True):
+        run(checkout, name=name)
+        record = json.loads((folder / f"{name}.json").read_text())
+        (folder / f"{name}.json").write_text(json.dumps(record | {"slowest_seconds": seconds}))
+    alone = {name: (folder / f"{name}.csv").read_bytes() for name in names}
+    shutil.rmtree(checkout.store)
+    (checkout.experiments / "runs").unlink()
+    found = run_all(checkout, names)
+    assert {name: (o.computed, o.published.verdict) for name, o in found.items()} == dict.fromkeys(
+        names, (4, "identical")
+    )
+    order = (checkout.experiments / "runs").read_text().split()
+    assert order == ["10", "11", "12", "13", "0", "1", "2", "3"]
+    for engine in (LocalEngine(2), DaskEngine(jobs=2)):
+        shutil.rmtree(checkout.store)
+        for file in ("fail-2", "kill-12", "fail-13"):
+            (checkout.experiments / file).touch()
+        found = run_all(checkout, names, engine=engine)
+        assert {name: [where for where, _ in o.errors] for name, o in found.items()} == {
+            "toy": ['{"k": 2, "pause": 0}'],
+            "twin": ['{"k": 3, "pause": 0}'],
+        }
+        for file in ("fail-2", "fail-13"):
+            (checkout.experiments / file).unlink()
+        assert [o.computed for o in run_all(checkout, names, engine=engine).values()] == [1, 1]
+        assert {name: (folder / f"{name}.csv").read_bytes() for name in names} == alone
+
+
 def test_the_record_of_a_result(checkout):
     run(checkout)
     record = json.loads((checkout.results("quick") / "toy.json").read_text())
     assert record["settings"] == {"count": 4, "pause": 0}
     assert record["tasks"] == 4
+    assert 0 <= record["slowest_seconds"] <= record["task_seconds"]
     assert set(record) >= {
         "experiment",
         "preset",

@@ -5,15 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.extras import how_to_install, is_installed
 from thesis_cli.base.pool import Batches, work_on
 from thesis_cli.base.progress import Tick
-from thesis_cli.reproduction.engines import attempt, unfinished
-from thesis_cli.reproduction.tasks import Task, TaskFile, Work
+from thesis_cli.reproduction.engines import Unfinished, attempt
+from thesis_cli.reproduction.tasks import Pending
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -45,7 +44,7 @@ class DaskEngine:
             raise InputError("--engine dask needs dask.distributed", how_to_install("distributed"))
         self.scheduler, self.jobs = scheduler, jobs
 
-    def run(self, tasks: TaskFile, missing: Sequence[int], progress: Tick) -> dict[int, str]:
+    def run(self, tasks: Unfinished, missing: Sequence[int], progress: Tick) -> dict[int, str]:
         """Try the tasks at some places; those that have not begun are withdrawn if this is interrupted.
 
         Raises
@@ -66,7 +65,7 @@ class DaskEngine:
             def submit() -> None:
                 while batches.left and len(batches.out) < AHEAD:
                     batch = batches.take()
-                    future = client.submit(_attempt, tasks.work, list(unfinished(tasks, batch)), pure=False)
+                    future = client.submit(_attempt, list(tasks.unfinished(batch)), pure=False)
                     given[future] = batch
                     finished.add(future)
 
@@ -125,8 +124,8 @@ def _check_workers(client: Client) -> int:
     return len(threads)
 
 
-def _attempt(work: Work, tasks: Sequence[Task | None]) -> tuple[list[str | None], float]:
+def _attempt(tasks: Sequence[Pending | None]) -> tuple[list[str | None], float]:
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
-        return work_on(partial(attempt, work), tasks)
+        return work_on(attempt, tasks)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Protocol
 
@@ -19,7 +20,7 @@ from thesis_cli.base.progress import Tick
 from thesis_cli.base.wording import censored
 from thesis_cli.reproduction.fingerprint import fingerprint
 from thesis_cli.reproduction.registry import load
-from thesis_cli.reproduction.tasks import Task, TaskFile, Work
+from thesis_cli.reproduction.tasks import Pending, Task, TaskFile, Work
 
 DIGITS = "%.12g"
 """Format of numbers in results: so many digits agree between processors."""
@@ -116,22 +117,37 @@ class LocalEngine:
     def __init__(self, jobs: int = 1, retries: int = TRIALS) -> None:
         self.jobs, self.retries = jobs, retries
 
-    def run(self, tasks: TaskFile, missing: Sequence[int], progress: Tick) -> dict[int, str]:
+    def run(self, tasks: Unfinished, missing: Sequence[int], progress: Tick) -> dict[int, str]:
         errors = {}
-        work = partial(attempt, tasks.work)
-        for place, error in answers(work, partial(unfinished, tasks), missing, self.jobs, self.retries):
+        for place, error in answers(attempt, tasks.unfinished, missing, self.jobs, self.retries):
             if error is not None:
                 errors[place] = str(error)
             progress(1)
         return errors
 
 
-def unfinished(tasks: TaskFile, places: Sequence[int]) -> Iterator[Task | None]:
-    """The tasks at some places; None for one with a result, as a process that was killed may have left."""
-    done = tasks.finished()
-    return (None if task.key in done else task for task in tasks.some(places))
-
-
-def attempt(work: Work, task: Task | None) -> str | None:
+def attempt(pending: Pending | None) -> str | None:
     """Run a task, if there is one."""
-    return run_task(task, work) if task else None
+    return run_task(*pending) if pending else None
+
+
+class Unfinished(Protocol):
+    """Tasks as processes take them: numbered, each with its work; None for one with a result."""
+
+    def unfinished(self, places: Sequence[int]) -> Iterator[Pending | None]: ...
+
+
+class JoinedTasks:
+    """Tasks of several files, which processes take in one order.
+
+    Parameters
+    ----------
+    places : file of each task, and its place there.
+    """
+
+    def __init__(self, places: Sequence[tuple[TaskFile, int]]) -> None:
+        self._places = places
+
+    def unfinished(self, places: Sequence[int]) -> Iterator[Pending | None]:
+        for tasks, group in groupby((self._places[place] for place in places), itemgetter(0)):
+            yield from tasks.unfinished([place for _, place in group])

@@ -139,8 +139,9 @@ def publish(
     code = sorted({result.code for result in results})
     recorded = describes(record, {**what, "code": code} if replace else what)
     if not (found and found.verdict == IDENTICAL and recorded):
-        seconds = round(sum(result.seconds for result in results), 1)
-        of_table = {"task_seconds": seconds, DIGEST: hashlib.sha256(merged.encode()).hexdigest()}
+        seconds = [result.seconds for result in results]
+        times = {"task_seconds": round(sum(seconds), 1), "slowest_seconds": round(max(seconds), 1)}
+        of_table = {**times, DIGEST: hashlib.sha256(merged.encode()).hexdigest()}
         write_atomic({csv: merged, record: to_json({**what, "code": code, **of_table, **provenance(checkout.root)})})
     return Published(experiment.id, found, reason)
 

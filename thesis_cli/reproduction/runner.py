@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import json
 import logging
-import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from thesis_cli.reproduction import figures
-from thesis_cli.reproduction.engines import NOT_RUN, SUBMITTED, Engine, ExperimentWork, NoEngine
+from thesis_cli.reproduction.dask_engine import DaskEngine
+from thesis_cli.reproduction.engines import (
+    NOT_RUN,
+    SUBMITTED,
+    Engine,
+    ExperimentWork,
+    JoinedTasks,
+    LocalEngine,
+    NoEngine,
+)
 from thesis_cli.reproduction.publication import Published, publish
 from thesis_cli.reproduction.registry import Checkout, load
 from thesis_cli.reproduction.tasks import TaskFile, TaskSpec, driving, shown_parameters
 
 logger = logging.getLogger(__name__)
 
+PROCESSES = LocalEngine, DaskEngine
+"""Engines whose processes take tasks of several files."""
 Bar = Callable[[int, str], AbstractContextManager[Callable[[int], None]]]
 """(number of tasks, name) -> progress bar, called with the number of tasks just done."""
 
@@ -31,6 +42,7 @@ class Outcome:
     computed : tasks that ran.
     kept : tasks whose stored result was used.
     waiting : tasks without a result that have not failed.
+    seconds : of all tasks of an experiment, once they have results.
     errors : parameters and error of each task that failed.
     published : outcome for the table; None while a result is missing.
     """
@@ -43,58 +55,91 @@ class Outcome:
     published: Published | None = None
 
 
-def complete(tasks: TaskFile, engine: Engine, *, refresh: bool, bar: Bar, name: str) -> Outcome:
-    """Run those tasks of a file that have no result.
+def complete(files: Mapping[str, TaskFile], engine: Engine, *, refresh: bool, bar: Bar) -> Iterator[Outcome]:
+    """Run those tasks of some files that have no result.
+
+    Processes, of this machine or of dask, take the tasks of all files in turn, so that none waits
+    for the last task of a file; an engine without them takes one file after another.
 
     Parameters
     ----------
+    files : by name, in the order in which they are begun.
     refresh : also run tasks whose results come from other code or inputs, instead of a warning.
+
+    Yields
+    ------
+    The outcome of each file, in that order.
     """
-    began = time.perf_counter()
-    missing, old = _missing(tasks)
-    if old and not refresh:
+    for group in [files] if isinstance(engine, PROCESSES) else [{name: tasks} for name, tasks in files.items()]:
+        missing = {name: places for name, tasks in group.items() if (places := _missing(name, tasks, refresh))}
+        errors = _try(group, missing, engine, bar) if missing else {}
+        for name, tasks in group.items():
+            yield _outcome(tasks, missing.get(name, []), errors.get(name, {}))
+
+
+def _missing(name: str, tasks: TaskFile, refresh: bool) -> list[int]:
+    """Places of tasks without a result; with `refresh`, also of those with a result of other code, which is dropped."""
+    there = tasks.indices(tasks.finished())
+    results = tasks.store.results
+    old = [
+        i for i, task in zip(there, tasks.some(there), strict=True) if results[task.key].code != tasks.work.code(task)
+    ]
+    if old and refresh:
+        tasks.store.drop({tasks.keys[i] for i in old})
+        there = [i for i in there if i not in set(old)]
+    elif old:
         logger.warning(
             "%s: %d stored results come from older code%s; --refresh computes them again",
             name,
             len(old),
             "" if isinstance(tasks.work, ExperimentWork) else " or from other inputs",
         )
-    elif old:
-        missing = sorted(missing + old)
-        tasks.store.drop({tasks.keys[i] for i in old})
-    outcome = Outcome(kept=len(tasks) - len(missing))
-    if missing:
-        claim = nullcontext() if isinstance(engine, NoEngine) else driving(tasks.path, engine.jobs)
-        with claim, bar(len(missing), name) as tick:
-            errors = engine.run(tasks, missing, tick)
-        done = tasks.finished()
-        lost = [i for i in missing if tasks.keys[i] not in done]
-        outcome.computed = len(missing) - len(lost)
-        wrong = [i for i in lost if errors.get(i) not in (SUBMITTED, NOT_RUN)]
-        outcome.waiting = len(lost) - len(wrong)
-        for task, i in zip(tasks.some(wrong), wrong, strict=True):
-            error = errors.get(i, "it left no result")
-            shown = json.dumps(shown_parameters(task.parameters), ensure_ascii=False)
-            outcome.errors.append((shown, error))
-            if not tasks.store.error(task.key):  # the process that ran it is gone
-                task.save(error, "", 0.0)
-    outcome.seconds = time.perf_counter() - began
+    kept = set(there)
+    return [i for i in range(len(tasks)) if i not in kept]
+
+
+def _try(
+    files: Mapping[str, TaskFile], missing: Mapping[str, Sequence[int]], engine: Engine, bar: Bar
+) -> dict[str, dict[int, str]]:
+    """Errors and statuses of tasks that an engine did not finish, by file and place."""
+    first, *others = missing
+    with ExitStack() as stack:
+        if not isinstance(engine, NoEngine):
+            for name in missing:
+                stack.enter_context(driving(files[name].path, engine.jobs))
+        tick = stack.enter_context(bar(sum(map(len, missing.values())), "experiments" if others else first))
+        if not (others and isinstance(engine, PROCESSES)):
+            return {first: engine.run(files[first], missing[first], tick)}
+        numbered = [(name, i) for name, places in missing.items() for i in places]
+        joined = JoinedTasks([(files[name], i) for name, i in numbered])
+        found: dict[str, dict[int, str]] = {name: {} for name in missing}
+        for place, error in engine.run(joined, range(len(numbered)), tick).items():
+            name, i = numbered[place]
+            found[name][i] = error
+        return found
+
+
+def _outcome(tasks: TaskFile, missing: Sequence[int], errors: Mapping[int, str]) -> Outcome:
+    """The outcome of tasks that had no result, with the errors and statuses that an engine gave."""
+    done = tasks.finished()
+    lost = [i for i in missing if tasks.keys[i] not in done]
+    wrong = [i for i in lost if errors.get(i) not in (SUBMITTED, NOT_RUN)]
+    outcome = Outcome(
+        computed=len(missing) - len(lost),
+        kept=len(tasks) - len(missing),
+        waiting=len(lost) - len(wrong),
+    )
+    for task, i in zip(tasks.some(wrong), wrong, strict=True):
+        error = errors.get(i, "it left no result")
+        shown = json.dumps(shown_parameters(task.parameters), ensure_ascii=False)
+        outcome.errors.append((shown, error))
+        if not tasks.store.error(task.key):  # the process that ran it is gone
+            task.save(error, "", 0.0)
     return outcome
 
 
-def _missing(tasks: TaskFile) -> tuple[list[int], list[int]]:
-    """Places of tasks without a result, and of results from other code."""
-    there = tasks.indices(tasks.finished())
-    results = tasks.store.results
-    old = [
-        i for i, task in zip(there, tasks.some(there), strict=True) if results[task.key].code != tasks.work.code(task)
-    ]
-    kept = set(there)
-    return [i for i in range(len(tasks)) if i not in kept], old
-
-
 def reproduce(
-    path: Path,
+    paths: Mapping[str, Path],
     preset: str,
     checkout: Checkout,
     engine: Engine,
@@ -103,28 +148,52 @@ def reproduce(
     refresh: bool,
     bar: Bar,
     replace: bool = False,
-) -> Outcome:
-    """Bring one experiment's CSV, record and figures up to date; `publish` decides what stands.
+) -> Iterator[tuple[str, Outcome]]:
+    """Bring the CSV, record and figures of experiments up to date; `publish` decides what stands.
 
     Parameters
     ----------
-    preset : `quick`, `paper`, or another that the experiment declares.
+    paths : files of the experiments by id.
+    preset : `quick`, `paper`, or another that the experiments declare.
     refresh : also run tasks whose results come from older code, instead of a warning.
     replace : let a table that differs, or is equal within its tolerances, take the place of the one
         that stands.
 
+    Yields
+    ------
+    Id and outcome of each experiment; those with the slowest tasks, by the records, come first.
+
     Raises
     ------
-    InputError : the experiment has no such preset, or its tasks disagree on the columns.
+    InputError : an experiment has no such preset, or its tasks disagree on the columns.
     """
-    experiment = load(path)
-    tasks = plan(path, preset, checkout, seed)
-    outcome = complete(tasks, engine, refresh=refresh, bar=bar, name=experiment.id)
-    if not (outcome.errors or outcome.waiting):
-        results = [found for key in tasks.keys if (found := tasks.store.result(key))]
-        outcome.published = publish(experiment, preset, checkout, seed, results, replace)
-        figures.draw(experiment, checkout.results(preset))
-    return outcome
+    experiments = {name: load(path) for name, path in paths.items()}
+    order = sorted(paths, key=lambda name: _slowest(checkout, preset, name), reverse=True)
+    files: dict[str, TaskFile] = {}
+    for name in order:
+        files.setdefault(experiments[name].shares or name, plan(paths[name], preset, checkout, seed))
+    for owner, outcome in zip(files, complete(files, engine, refresh=refresh, bar=bar), strict=True):
+        for name in order:
+            if owner != (experiments[name].shares or name):
+                continue
+            if not (outcome.errors or outcome.waiting):
+                tasks = files[owner]
+                results = [found for key in tasks.keys if (found := tasks.store.result(key))]
+                outcome.seconds = sum(found.seconds for found in results)
+                outcome.published = publish(experiments[name], preset, checkout, seed, results, replace)
+                figures.draw(experiments[name], checkout.results(preset))
+            yield name, outcome
+
+
+def _slowest(checkout: Checkout, preset: str, name: str) -> float:
+    """Seconds of the slowest task of an experiment by the record of a preset, or of `paper`; infinity without one."""
+    for folder in (checkout.results(preset), checkout.results("paper")):
+        try:
+            record = json.loads((folder / f"{name}.json").read_text())
+            return float(record.get("slowest_seconds", record["task_seconds"] / record["tasks"]))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError):
+            continue
+    return math.inf
 
 
 def plan(path: Path, preset: str, checkout: Checkout, seed: int) -> TaskFile:

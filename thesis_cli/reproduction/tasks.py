@@ -114,6 +114,10 @@ class Work(Protocol):
         ...
 
 
+Pending = tuple[Task, Work]
+"""A task without a result, and what carries it out."""
+
+
 class TaskFile(Sequence[Task]):
     """The tasks of a file, read one by one: only their keys are in memory.
 
@@ -183,6 +187,11 @@ class TaskFile(Sequence[Task]):
                 file.seek(self._starts[i])
                 entry = _entry(file.readline(), self.path, i)
                 yield Task(*entry, self.keys[i], self.path.parent)
+
+    def unfinished(self, places: Sequence[int]) -> Iterator[Pending | None]:
+        """The tasks at some places; None for one with a result, as a process that was killed may have left."""
+        done = self.finished()
+        return (None if task.key in done else (task, self.work) for task in self.some(places))
 
     def indices(self, found: Collection[str]) -> list[int]:
         """Places of the tasks whose keys are given."""

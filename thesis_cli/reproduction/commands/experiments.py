@@ -170,16 +170,17 @@ def reproduce(request: ReproduceRequest, progress: Progress) -> ReproduceResult:
     if request.engine == "slurm" and not request.detach and len(chosen) > 1:
         # Submit all before waiting for the first.
         submitter = cluster.engine(replace(request, detach=True), job_settings)
-        for path in chosen.values():
-            run(path, request.preset, checkout, submitter, **how)
-    for name, path in chosen.items():
-        done = run(path, request.preset, checkout, engine, **how)
+        for _ in run(chosen, request.preset, checkout, submitter, **how):
+            pass
+    for name, done in run(chosen, request.preset, checkout, engine, **how):
         for parameters, error in done.errors:
             logger.error("%s failed at %s: %s", name, parameters, error)
         failed += len(done.errors)
         waiting += done.waiting
         tables += [done.published] if done.published else []
-        logger.info("%-22s %4d tasks run, %4d kept, %6.1f s", name, done.computed, done.kept, done.seconds)
+        logger.info(
+            "%-22s %4d tasks run, %4d kept, %8.1f s of a core in all", name, done.computed, done.kept, done.seconds
+        )
     if waiting:
         same = "the same command without --detach or --engine none waits for them"
         logger.info("%s without a result yet; %s", counted(waiting, "task"), same)
@@ -190,7 +191,7 @@ def reproduce(request: ReproduceRequest, progress: Progress) -> ReproduceResult:
         missing=not_reproduced(checkout.root, request.ids),
         experiments=len(chosen),
         failed=failed,
-        tables=tables,
+        tables=sorted(tables, key=lambda table: list(chosen).index(table.experiment)),
     )
 
 

@@ -173,7 +173,7 @@ def sweep(request: SweepRequest, progress: Progress) -> SweepResult:
     check_free(folder.tasks)
     refresh = folder.save(request.overwrite) or request.refresh
     tasks = tasks_of(folder, found)
-    outcome = complete(tasks, engine, refresh=refresh, bar=task_bars(progress), name=request.file.stem)
+    [outcome] = complete({request.file.stem: tasks}, engine, refresh=refresh, bar=task_bars(progress))
     rows = publish_sweep(tasks, folder.table)[1]
     failed = len(outcome.errors)
     counts = {"run now": outcome.computed, "kept": outcome.kept, "failed": failed, "without result": outcome.waiting}
