@@ -11,7 +11,7 @@ from PIL import Image
 
 from tests.reproduction.report.conftest import CLAIM, HEADING, ROWS, picture
 from thesis_cli.reproduction.report.contents import gather
-from thesis_cli.reproduction.report.page import data_uri, page, page_change
+from thesis_cli.reproduction.report.page import data_uri, origin, page, page_change
 
 
 class Tags(html.parser.HTMLParser):
@@ -55,6 +55,18 @@ def test_pictures_have_words_and_links_lead_from_where_the_page_is(toy, text):
     assert all(attributes["alt"] for attributes in pictures)
     assert 'href="../docs/terms.md"' in text
     assert 'href="docs/terms.md"' in page(gather(toy), toy.root, toy.root / "report.html")
+
+
+def test_the_first_screen_says_where_the_numbers_come_from():
+    first = {"git_commit": "a" * 40, "when": "2026-11-28T23:00", "machine": {"cpu": "x86"}, "code": ["1"], "tasks": 2}
+    first["task_seconds"] = 5400.0
+    other = first | {"git_commit": "b" * 40, "when": "2026-11-30T01:00", "code": ["2"]}
+    assert origin([]) == ""
+    # The second shares the tasks of the first.
+    assert origin([first, first]) == f"Computed by commit {'a' * 12} on 2026-11-28, in 1.5 hours of one core (x86)."
+    assert (
+        origin([first, other]) == "Computed by 2 commits from 2026-11-28 to 2026-11-30, in 3.0 hours of one core (x86)."
+    )
 
 
 def test_what_comes_from_files_is_escaped(toy):

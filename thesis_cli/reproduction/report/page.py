@@ -91,6 +91,7 @@ def page(contents: Contents, root: Path, out: Path, results: Path | None = None)
         own=contents.counts("own"),
         names=SHORT,
         gravest=contents.gravest[:FIRST],
+        origin=origin([result.record for result in contents.results if result.record]),
         gravity=GRAVITY,
         version=__version__,
         uncovered=Counter(_section(entry, Sections(Coverage(root, {}, (), ()))) for entry in contents.uncovered),
@@ -189,6 +190,21 @@ def facts(result: ExperimentReport) -> Mapping[str, str]:
         "when": f"{str(record.get('when', ''))[:10]}, commit {str(record.get('git_commit', ''))[:12]}"
         + " with changes" * bool(record.get("git_dirty")),
     }
+
+
+def origin(records: Sequence[Mapping[str, Any]]) -> str:
+    """Commits, days, hours of work and processors of some records, in one sentence; empty without a record."""
+    if not records:
+        return ""
+    commits = sorted({str(record.get("git_commit", ""))[:12] for record in records})
+    days = sorted({str(record.get("when", ""))[:10] for record in records})
+    processors = sorted({str(record.get("machine", {}).get("cpu", "")) for record in records})
+    # Experiments that share their tasks have the same code and seconds.
+    seconds = {(str(record.get("code")), record.get("tasks"), record.get("task_seconds", 0.0)) for record in records}
+    by = f"commit {commits[0]}" if len(commits) == 1 else f"{len(commits)} commits"
+    when = f"on {days[0]}" if len(days) == 1 else f"from {days[0]} to {days[-1]}"
+    hours = sum(each for _, _, each in seconds) / 3600
+    return f"Computed by {by} {when}, in {hours:.1f} hours of one core ({', '.join(processors)})."
 
 
 _PICTURE = re.compile(r'(?<=src=")data:image/png;base64,([^"]*)(?=")')
