@@ -86,7 +86,7 @@ def _missing(name: str, tasks: TaskFile, refresh: bool) -> list[int]:
     ]
     if old and refresh:
         tasks.store.drop({tasks.keys[i] for i in old})
-        there = [i for i in there if i not in set(old)]
+        there = tasks.indices(tasks.finished())
     elif old:
         logger.warning(
             "%s: %d stored results come from older code%s; --refresh computes them again",
