@@ -85,10 +85,13 @@ def complete(tasks: TaskFile, engine: Engine, *, refresh: bool, bar: Bar, name: 
 def _missing(tasks: TaskFile) -> tuple[list[int], list[int]]:
     """Places of tasks without a result, and of results from other code."""
     there = tasks.indices(tasks.finished())
-    results = tasks.store.results
-    old = [
-        i for i, task in zip(there, tasks.some(there), strict=True) if results[task.key].code != tasks.work.code(task)
-    ]
+    results, old = tasks.store.results, list[int]()
+    last, code = None, ""
+    for i, task in zip(there, tasks.some(there), strict=True):
+        if task.parameters is not last:
+            last, code = task.parameters, tasks.work.code(task)
+        if results[task.key].code != code:
+            old.append(i)
     kept = set(there)
     return [i for i in range(len(tasks)) if i not in kept], old
 
