@@ -61,11 +61,12 @@ def complete(tasks: TaskFile, engine: Engine, *, refresh: bool, bar: Bar, name: 
         )
     elif old:
         missing = sorted(missing + old)
-        tasks.store.drop({tasks.keys[i] for i in old})
     outcome = Outcome(kept=len(tasks) - len(missing))
     if missing:
         claim = nullcontext() if isinstance(engine, NoEngine) else driving(tasks.path, engine.jobs)
         with claim, bar(len(missing), name) as tick:
+            if refresh:  # only now: another run may have computed them meanwhile
+                tasks.store.drop({tasks.keys[i] for i in old})
             errors = engine.run(tasks, missing, tick)
         done = tasks.finished()
         lost = [i for i in missing if tasks.keys[i] not in done]
@@ -124,7 +125,7 @@ def reproduce(
     tasks = plan(path, preset, checkout, seed)
     outcome = complete(tasks, engine, refresh=refresh, bar=bar, name=experiment.id)
     if not (outcome.errors or outcome.waiting):
-        results = [found for key in tasks.keys if (found := tasks.store.result(key))]
+        results = list(tasks.results(range(len(tasks))))
         outcome.published = publish(experiment, preset, checkout, seed, results, replace)
         figures.draw(experiment, checkout.results(preset))
     return outcome

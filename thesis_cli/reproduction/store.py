@@ -108,7 +108,7 @@ class Store:
         for pair in _entries(self.folder) if old else ():
             if len(pair.name) == 2:
                 yield from ((Path(f.path), f.stat().st_size) for f in _entries(pair.path) if f.name.endswith(".csv"))
-        yield from ((Path(f.path), f.stat().st_size) for f in _entries(self.folder / SEGMENTS))
+        yield from ((Path(f.path), f.stat().st_size) for f in _entries(self.folder / SEGMENTS) if f.is_file())
 
 
 def _entries(folder: Path | str) -> list[os.DirEntry[str]]:
@@ -131,8 +131,8 @@ def _records(file: IO[bytes], path: Path) -> Iterator[_Record]:
                 meta = old | json.loads(line[2:].decode())
                 text = file.read(meta["length"])
                 if hashlib.sha256(text).hexdigest() == meta["sha256"]:
-                    what = meta["key"], meta["code"], meta["seconds"], meta["when"], text.decode()
-                    yield _Record(start, start := end + len(text), *what)
+                    names, numbers = map(str, (meta["key"], meta["code"])), map(float, (meta["seconds"], meta["when"]))
+                    yield _Record(start, start := end + len(text), *names, *numbers, text.decode())
                     continue
             except (ValueError, KeyError, TypeError, AttributeError, OverflowError, MemoryError):
                 pass

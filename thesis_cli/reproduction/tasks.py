@@ -18,11 +18,11 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol, Self, overload
 
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.base.files import atomic, to_json, write_atomic
 from thesis_cli.base.locks import locked
 from thesis_cli.base.wording import without_secrets
-from thesis_cli.reproduction.store import Store, append
+from thesis_cli.reproduction.store import Store, Stored, append
 
 
 def shown_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,6 +194,18 @@ class TaskFile(Sequence[Task]):
                 if not same:
                     raise InputError("another run has replaced it", "run this again", source=self.path)
                 yield Task(*entry, self.keys[i], self.path.parent)
+
+    def results(self, indices: Iterable[int]) -> Iterator[Stored]:
+        """The results at some places, which were there at the last look.
+
+        Raises
+        ------
+        WorkFailed : one of them is damaged or gone by now.
+        """
+        for i in indices:
+            if (found := self.store.result(self.keys[i])) is None:
+                raise WorkFailed(f"a result in {self.store.folder} was damaged or removed meanwhile; run this again")
+            yield found
 
     def indices(self, found: Collection[str]) -> list[int]:
         """Places of the tasks whose keys are given."""
