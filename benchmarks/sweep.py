@@ -1,14 +1,14 @@
 """A sweep of many trivial tasks: CPU seconds with child processes, peak memory, and files.
 
 The sweep runs, half of its results are removed, it is resumed, and it is run when all is done. Each
-table must have the same bytes. Arguments: number of tasks (100,000), engine (`local` or `dask`), and
-how many times a worker is killed (0).
+table must have the same bytes, those of the engine `local` for another one. Arguments: number of
+tasks (100,000), engine (`local`, `dask` or `slurm`), and how many times a worker or job is killed (0).
 """
 
 import os
+import random
 import resource
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -27,14 +27,22 @@ samples = 10
 """
 
 
-def kill_workers(driver, times, ended):
-    """Kill a worker of the driver, the one that has worked most, every few seconds."""
+def workers(engine, driver):
+    """Processes or jobs at work, those that have worked for seconds; each as a command that kills it."""
+    if engine == "slurm":
+        jobs = subprocess.check_output(["squeue", "--me", "--noheader", "--states=R", "--format=%i"], text=True)
+        return [["scancel", "--signal=KILL", job] for job in jobs.split()]
     command = ["ps", "--ppid", str(driver), "-o", "pid=,cputimes=,args="]
-    while times and not ended.wait(3):
-        shown = subprocess.run(command, capture_output=True, text=True)
-        workers = [line.split(None, 2) for line in shown.stdout.splitlines() if "spawn_main" in line or "loky" in line]
-        if workers := [w for w in workers if "resource_tracker" not in w[2] and int(w[1]) > 2]:
-            os.kill(int(max(workers, key=lambda w: int(w[1]))[0]), signal.SIGKILL)
+    rows = [line.split(None, 2) for line in subprocess.run(command, capture_output=True, text=True).stdout.splitlines()]
+    busy = [(pid, words) for pid, seconds, words in rows if int(seconds) > 1]
+    return [["kill", "-9", pid] for pid, words in busy if "spawn_main" in words or "LokyProcess" in words]
+
+
+def kill_workers(engine, driver, times, ended):
+    """Kill a worker at random, every few seconds."""
+    while times and not ended.wait(random.uniform(1, 3)):
+        if found := workers(engine, driver):
+            subprocess.run(random.choice(found))
             times -= 1
 
 
@@ -42,8 +50,9 @@ def run(folder, name, engine, kills=0):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began, ended = time.perf_counter(), threading.Event()
     words = [sys.executable, "-m", "thesis_cli", "sweep", "sweep.toml", "--jobs", "2", "--engine", engine, "--quiet"]
+    words += ["--settle", "2", "--mem", "1G", "--target-minutes", "0.1"] * (engine == "slurm")
     driver = subprocess.Popen(words, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"})
-    killer = threading.Thread(target=kill_workers, args=(driver.pid, kills, ended))
+    killer = threading.Thread(target=kill_workers, args=(engine, driver.pid, kills, ended))
     killer.start()
     _, status, own = os.wait4(driver.pid, 0)
     ended.set()
@@ -70,6 +79,9 @@ def main():
             os.truncate(segment, segment.stat().st_size // 2)
         assert run(folder, "half are there", engine) == table
         assert run(folder, "all are there", engine) == table
+        if engine != "local":
+            shutil.rmtree(folder / "table")
+            assert run(folder, "all, by local", "local") == table
 
 
 main()

@@ -4,20 +4,23 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 from contextlib import nullcontext
+from dataclasses import asdict
 
 import pytest
 
 from tests.conftest import ROOT
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.reproduction import dask_engine, registry, runner
 from thesis_cli.reproduction.dask_engine import DaskEngine
 from thesis_cli.reproduction.engines import LocalEngine
+from thesis_cli.reproduction.publication import publish_sweep
 from thesis_cli.reproduction.registry import Checkout, find_checkout
-from thesis_cli.reproduction.tasks import task_key
+from thesis_cli.reproduction.tasks import Driver, TaskFile, _started, task_key
 
 SOURCE = """
 import os, signal, sys, time
@@ -163,6 +166,44 @@ def test_a_worker_that_is_killed_costs_nothing(checkout, engine):
     assert outcome.errors == []
     assert not list(checkout.experiments.glob("kill-*"))
     assert result(checkout, "paper") == undisturbed
+
+
+@pytest.mark.parametrize("engine", [LocalEngine(2), DaskEngine(jobs=2)], ids=["local", "dask"])
+def test_results_that_cannot_be_stored_end_the_run(checkout, engine):
+    """At once, with the name of the file; not after all tasks have been tried in vain."""
+    folder = checkout.store / "toy" / "segments"
+    folder.parent.mkdir(parents=True)
+    folder.touch()
+    with pytest.raises(OSError, match="segments"):
+        run(checkout, "paper", engine=engine)
+    assert len(runs(checkout)) < 8
+
+
+def test_results_that_are_damaged_after_they_were_read_are_no_lost_rows(checkout, tmp_path):
+    run(checkout)
+    tasks = runner.plan(checkout.files()["toy"], "quick", checkout, 0)
+    tasks.finished()
+    (segment,) = checkout.store.rglob("segments/*")
+    os.truncate(segment, segment.stat().st_size - 1)
+    with pytest.raises(WorkFailed, match=r"toy was damaged or removed meanwhile; run this again"):
+        publish_sweep(tasks, tmp_path / "table.csv")
+    assert not list(tmp_path.glob("*table*"))
+
+
+def test_a_run_that_is_refused_drops_no_results(checkout):
+    """Of two with --refresh that begin at once, the second would drop what the first has computed."""
+    run(checkout)
+    (checkout.experiments / "toy.py").write_text(SOURCE.replace("size=3)", "size=3) + 1"))
+    registry.load.cache_clear()
+    tasks = runner.plan(checkout.files()["toy"], "quick", checkout, 0)
+    bar = lambda total, name: nullcontext(lambda done: None)  # noqa: E731
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        driver = Driver(socket.gethostname(), other.pid, _started(other.pid), 1)
+        tasks.path.with_suffix(".driver").write_text(json.dumps(asdict(driver)))
+        with pytest.raises(InputError, match="another run works on"):
+            runner.complete(tasks, LocalEngine(1), refresh=True, bar=bar, name="toy")
+        other.kill()
+    assert len(TaskFile(tasks.path, tasks.work).finished()) == 4
 
 
 def test_a_dask_scheduler_that_does_not_answer(checkout, monkeypatch):

@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import random
+import shutil
 import signal
 import time
 
@@ -64,6 +65,29 @@ def test_a_damaged_record_costs_no_other(tmp_path):
         segment(tmp_path).write_bytes(data[:place] + b"\xff" + data[place + 1 :])
         assert set(look(tmp_path).results) in ({"a", "c"}, {"a", "b", "c"})  # seconds and parameters have no digest
         assert {"a", "c"} <= set(look(tmp_path).results)
+
+
+def test_what_is_no_segment_is_left_alone(tmp_path):
+    """A copy of a folder of segments, a link to nothing, a pipe, another file."""
+    add(tmp_path, "a")
+    folder = tmp_path / "segments"
+    shutil.copytree(folder, tmp_path / "copy")
+    (tmp_path / "copy").rename(folder / "segments")
+    (folder / "link").symlink_to("nowhere")
+    os.mkfifo(folder / "pipe")
+    (folder / "notes").write_text("# {\n# []\n\n# {}\n")
+    assert set(look(tmp_path).results) == {"a"}
+    look(tmp_path).drop({"b"})
+
+
+@pytest.mark.parametrize("change", [{"key": [1]}, {"when": "late"}, {"when": None}, {"seconds": "x"}, {"code": {}}])
+def test_a_record_with_other_values_stops_nothing(tmp_path, change):
+    for _ in range(2):
+        add(tmp_path, "a")
+    first, second = segment(tmp_path).read_text().split("\n# ")[1:]
+    line, text = second.split("\n", 1)
+    segment(tmp_path).write_text(f"\n# {first}\n# {json.dumps(json.loads(line) | change)}\n{text}")
+    assert look(tmp_path).result("a").seconds == 1.5
 
 
 def test_what_others_add_later_is_seen(tmp_path):

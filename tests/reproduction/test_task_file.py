@@ -2,7 +2,10 @@
 
 import json
 import os
-from dataclasses import dataclass
+import socket
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError
-from thesis_cli.reproduction.tasks import Task, TaskFile, TaskSpec, head, read_tasks, task_key
+from thesis_cli.reproduction.tasks import Driver, Task, TaskFile, TaskSpec, _started, head, read_tasks, task_key
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,31 @@ def test_random_access(file):
     for place in (50, -51):
         with pytest.raises(IndexError):
             tasks[place]
+
+
+@pytest.mark.parametrize("other", ["mup", "m"])
+def test_tasks_of_a_file_that_was_replaced_are_refused(file, other):
+    """Whether or not its lines start where those of the old file did; keys are those of the old tasks."""
+    entries = [TaskSpec("map", {"x": 1}, seed) for seed in (0, 1)]
+    tasks = TaskFile.write(file, entries, Echo())
+    TaskFile.write(file, [entry._replace(command=other) for entry in entries], Echo())
+    for i in range(2):
+        with pytest.raises(InputError, match=r"tasks.json: another run has replaced it; run this again"):
+            tasks[i]
+
+
+def test_a_file_that_another_process_works_on_is_not_replaced(file):
+    TaskFile.write(file, ENTRIES, Echo())
+    before = file.read_bytes()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        driver = Driver(socket.gethostname(), other.pid, _started(other.pid), 1)
+        file.with_suffix(".driver").write_text(json.dumps(asdict(driver)))
+        with pytest.raises(InputError, match=f"another run works on .*process {other.pid}"):
+            TaskFile.write(file, ENTRIES[:1], Echo())
+        other.kill()
+    assert file.read_bytes() == before
+    TaskFile.write(file, ENTRIES[:1], Echo())
+    assert file.read_bytes() != before
 
 
 def test_some_tasks_of_a_copy(file, tmp_path):

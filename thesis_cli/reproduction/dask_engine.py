@@ -50,6 +50,7 @@ class DaskEngine:
         Raises
         ------
         InputError : no scheduler or no worker answers, the scheduler ends, or a worker has several threads.
+        OSError : a worker could not write a file.
         """
         from distributed import KilledWorker, as_completed
         from distributed.client import FutureCancelledError
@@ -78,6 +79,8 @@ class DaskEngine:
                 except (FutureCancelledError, CommClosedError):
                     problem = f"the dask scheduler {self.scheduler} has ended"
                     raise InputError(problem, "start it, and run this again: results stay") from None
+                if isinstance(error, OSError):  # results cannot be stored
+                    raise error
                 if error is not None and len(batch) == 1:
                     killed = isinstance(error, KilledWorker)
                     found = [f"its worker was killed {error.allowed_failures + 1} times" if killed else str(error)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -18,6 +19,7 @@ from thesis_cli.base.errors import WorkFailed
 from thesis_cli.base.pool import TRIALS, answers
 from thesis_cli.base.progress import Tick
 from thesis_cli.base.wording import censored
+from thesis_cli.reproduction.experiment import Experiment
 from thesis_cli.reproduction.fingerprint import fingerprint
 from thesis_cli.reproduction.registry import load
 from thesis_cli.reproduction.tasks import Pending, Task, TaskFile, Work
@@ -37,7 +39,7 @@ class ExperimentWork:
         return load(self.path).version
 
     def code(self, task: Task) -> str:
-        return fingerprint(self.path)
+        return _code_of(load(self.path), self.path)
 
     def run(self, task: Task) -> str:
         import numpy as np
@@ -45,6 +47,12 @@ class ExperimentWork:
         frame = load(self.path).run(np.random.SeedSequence(int(task.key, 16)), **task.parameters)
         text: str = frame.to_csv(index=False, float_format=DIGITS, lineterminator="\n")
         return text
+
+
+@cache
+def _code_of(experiment: Experiment, path: Path) -> str:
+    """Fingerprint of an experiment; made once, as what a process has imported does not change with its file."""
+    return fingerprint(path)
 
 
 def run_task(task: Task, work: Work) -> str | None:

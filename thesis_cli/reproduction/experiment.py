@@ -181,7 +181,7 @@ def _as_columns(row: Mapping[str, str]) -> Tolerance | None:
     return None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Experiment:
     """One table or figure.
 

@@ -195,6 +195,7 @@ def write_table(tasks: TaskFile, places: Sequence[int], path: Path) -> tuple[int
     Raises
     ------
     OSError : naming the file.
+    WorkFailed : a result is damaged or gone.
     """
     columns = _Columns()
     while True:
@@ -217,6 +218,7 @@ def publish_sweep(tasks: TaskFile, path: Path) -> tuple[int, int]:
     Raises
     ------
     OSError : naming the file.
+    WorkFailed : a result was damaged or removed meanwhile.
     """
     finished = tasks.indices(tasks.finished())
     if not finished:
@@ -264,10 +266,7 @@ def _write_rows(tasks: TaskFile, places: Sequence[int], columns: _Columns, file:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text, lineterminator="\n")
     done = count = 0
-    for task in tasks.some(places):
-        stored = tasks.store.result(task.key)
-        if stored is None:
-            continue
+    for task, stored in zip(tasks.some(places), tasks.results(places), strict=True):
         heading, *rows = csv.reader(io.StringIO(stored.text, newline=""))
         cells = _parameters(task)
         if columns.learn(cells, heading, rows) and done:

@@ -71,52 +71,62 @@ def complete(files: Mapping[str, TaskFile], engine: Engine, *, refresh: bool, ba
     The outcome of each file, in that order.
     """
     for group in [files] if isinstance(engine, PROCESSES) else [{name: tasks} for name, tasks in files.items()]:
-        missing = {name: places for name, tasks in group.items() if (places := _missing(name, tasks, refresh))}
-        errors = _try(group, missing, engine, bar) if missing else {}
+        missing, old = dict[str, list[int]](), dict[str, list[int]]()
         for name, tasks in group.items():
-            yield _outcome(tasks, missing.get(name, []), errors.get(name, {}))
+            missing[name], old[name] = _missing(name, tasks, refresh)
+        errors = _try(group, missing, old, engine, bar)
+        for name, tasks in group.items():
+            yield _outcome(tasks, missing[name], errors.get(name, {}))
 
 
-def _missing(name: str, tasks: TaskFile, refresh: bool) -> list[int]:
-    """Places of tasks without a result; with `refresh`, also of those with a result of other code, which is dropped."""
+def _missing(name: str, tasks: TaskFile, refresh: bool) -> tuple[list[int], list[int]]:
+    """Places of the tasks to run, and of those among them, with `refresh`, that have a result of other code."""
     there = tasks.indices(tasks.finished())
-    results = tasks.store.results
-    old = [
-        i for i, task in zip(there, tasks.some(there), strict=True) if results[task.key].code != tasks.work.code(task)
-    ]
-    if old and refresh:
-        tasks.store.drop({tasks.keys[i] for i in old})
-        there = tasks.indices(tasks.finished())
-    elif old:
+    results, old = tasks.store.results, list[int]()
+    last, code = None, ""
+    for i, task in zip(there, tasks.some(there), strict=True):
+        if task.parameters is not last:
+            last, code = task.parameters, tasks.work.code(task)
+        if results[task.key].code != code:
+            old.append(i)
+    if old and not refresh:
         logger.warning(
             "%s: %d stored results come from older code%s; --refresh computes them again",
             name,
             len(old),
             "" if isinstance(tasks.work, ExperimentWork) else " or from other inputs",
         )
-    kept = set(there)
-    return [i for i in range(len(tasks)) if i not in kept]
+        old = []
+    kept = set(there).difference(old)
+    return [i for i in range(len(tasks)) if i not in kept], old
 
 
 def _try(
-    files: Mapping[str, TaskFile], missing: Mapping[str, Sequence[int]], engine: Engine, bar: Bar
+    files: Mapping[str, TaskFile],
+    missing: Mapping[str, Sequence[int]],
+    old: Mapping[str, Sequence[int]],
+    engine: Engine,
+    bar: Bar,
 ) -> dict[str, dict[int, str]]:
     """Errors and statuses of tasks that an engine did not finish, by file and place."""
-    first, *others = missing
+    found: dict[str, dict[int, str]] = {name: {} for name, places in missing.items() if places}
+    if not found:
+        return found
+    first, *others = found
     with ExitStack() as stack:
-        if not isinstance(engine, NoEngine):
-            for name in missing:
-                stack.enter_context(driving(files[name].path, engine.jobs))
-        tick = stack.enter_context(bar(sum(map(len, missing.values())), "experiments" if others else first))
+        for name in found if not isinstance(engine, NoEngine) else ():
+            stack.enter_context(driving(files[name].path, engine.jobs))
+        for name, places in old.items():  # only now: another run may have computed them meanwhile
+            files[name].store.drop({files[name].keys[i] for i in places})
+        tick = stack.enter_context(bar(sum(len(missing[name]) for name in found), "experiments" if others else first))
         if not (others and isinstance(engine, PROCESSES)):
             return {first: engine.run(files[first], missing[first], tick)}
-        numbered = [(name, i) for name, places in missing.items() for i in places]
+        numbered = [(name, i) for name in found for i in missing[name]]
         joined = JoinedTasks([(files[name], i) for name, i in numbered])
-        found: dict[str, dict[int, str]] = {name: {} for name in missing}
         for place, error in engine.run(joined, range(len(numbered)), tick).items():
             name, i = numbered[place]
             found[name][i] = error
-        return found
+    return found
 
 
 def _outcome(tasks: TaskFile, missing: Sequence[int], errors: Mapping[int, str]) -> Outcome:
@@ -178,7 +188,7 @@ def reproduce(
                 continue
             if not (outcome.errors or outcome.waiting):
                 tasks = files[owner]
-                results = [found for key in tasks.keys if (found := tasks.store.result(key))]
+                results = list(tasks.results(range(len(tasks))))
                 outcome.seconds = sum(found.seconds for found in results)
                 outcome.published = publish(experiments[name], preset, checkout, seed, results, replace)
                 figures.draw(experiments[name], checkout.results(preset))

@@ -47,9 +47,12 @@ class _Place(NamedTuple):
 
 class _Record(NamedTuple):
     start: int
+    end: int
     key: str
+    code: str
+    seconds: float
     when: float
-    stored: Stored
+    text: str
 
 
 class Store:
@@ -72,13 +75,13 @@ class Store:
             if size > self._read.setdefault(path, 0):
                 with open(path, "rb") as file:
                     file.seek(self._read[path])
-                    for record in _records(file, path):
-                        if record.start >= size:  # another process adds records faster than they are read
+                    for start, end, key, code, _, when, _ in _records(file, path):
+                        if start >= size:  # another process adds records faster than they are read
                             break
-                        found = self.results if record.stored.code else self.errors
-                        if record.key not in found or record.when >= found[record.key].when:
-                            found[record.key] = _Place(path, record.start, record.stored.code, record.when)
-                        self._read[path] = file.tell()
+                        found = self.results if code else self.errors
+                        if key not in found or when >= found[key].when:
+                            found[key] = _Place(path, start, code, when)
+                        self._read[path] = end
 
     def result(self, key: str) -> Stored | None:
         """A result; None if there is none, or if it was damaged."""
@@ -105,7 +108,7 @@ class Store:
         for pair in _entries(self.folder) if old else ():
             if len(pair.name) == 2:
                 yield from ((Path(f.path), f.stat().st_size) for f in _entries(pair.path) if f.name.endswith(".csv"))
-        yield from ((Path(f.path), f.stat().st_size) for f in _entries(self.folder / SEGMENTS))
+        yield from ((Path(f.path), f.stat().st_size) for f in _entries(self.folder / SEGMENTS) if f.is_file())
 
 
 def _entries(folder: Path | str) -> list[os.DirEntry[str]]:
@@ -118,22 +121,23 @@ def _entries(folder: Path | str) -> list[os.DirEntry[str]]:
 
 
 def _records(file: IO[bytes], path: Path) -> Iterator[_Record]:
-    """Records that are whole; at each, the file stands at its end."""
+    """Records that are whole."""
     start = file.tell()
+    old = {"key": path.stem, "when": 0.0, "length": -1}
     while line := file.readline():
+        end = start + len(line)
         if line.startswith(LIVE):
             try:
-                meta = json.loads(line[2:])
-                text = file.read(meta.get("length", -1))
+                meta = old | json.loads(line[2:].decode())
+                text = file.read(meta["length"])
                 if hashlib.sha256(text).hexdigest() == meta["sha256"]:
-                    stored = Stored(text.decode(), meta["code"], meta["seconds"])
-                    yield _Record(start, meta.get("key", path.stem), meta.get("when", 0.0), stored)
-                    start = file.tell()
+                    names, numbers = map(str, (meta["key"], meta["code"])), map(float, (meta["seconds"], meta["when"]))
+                    yield _Record(start, start := end + len(text), *names, *numbers, text.decode())
                     continue
             except (ValueError, KeyError, TypeError, AttributeError, OverflowError, MemoryError):
                 pass
-            file.seek(start + len(line))
-        start += len(line)
+            file.seek(end)
+        start = end
 
 
 def _stored(place: _Place | None) -> Stored | None:
@@ -142,7 +146,7 @@ def _stored(place: _Place | None) -> Stored | None:
             file.seek(place.start)
             record = next(_records(file, place.file), None)
         if record and record.start == place.start:
-            return record.stored
+            return Stored(record.text, record.code, record.seconds)
     return None
 
 

@@ -11,18 +11,18 @@ import json
 import os
 import socket
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol, Self, overload
 
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.base.files import atomic, to_json, write_atomic
 from thesis_cli.base.locks import locked
 from thesis_cli.base.wording import without_secrets
-from thesis_cli.reproduction.store import Store, append
+from thesis_cli.reproduction.store import Store, Stored, append
 
 
 def shown_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -32,15 +32,15 @@ def shown_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 def task_key(command: str, version: int, parameters: Mapping[str, Any], seed: int | None) -> str:
     """Digest of a task; it does not depend on the position among other tasks."""
-    return key_of(key_head(command, version, parameters), seed)
+    return _key(_key_head(command, version, parameters), seed)
 
 
-def key_head(command: str, version: int, parameters: Mapping[str, Any]) -> str:
+def _key_head(command: str, version: int, parameters: Mapping[str, Any]) -> str:
     """The part of a key that tasks of all seeds share."""
     return json.dumps([command, version, dict(parameters)], sort_keys=True)[:-1]
 
 
-def key_of(head: str, seed: int | None) -> str:
+def _key(head: str, seed: int | None) -> str:
     return hashlib.sha256(f"{head}, {json.dumps(seed)}]".encode()).hexdigest()
 
 
@@ -145,11 +145,9 @@ class TaskFile(Sequence[Task]):
         self.store = Store(self.path.parent)
         self.keys: list[str] = []
         self._starts = array("Q")
-        version, last, head = work.version, None, ""
+        key = _keys(work.version)
         for start, entry in found:
-            if entry.parameters is not last:
-                last, head = entry.parameters, key_head(entry.command, version, entry.parameters)
-            self.keys.append(key_of(head, entry.seed))
+            self.keys.append(key(entry))
             self._starts.append(start)
 
     @classmethod
@@ -159,10 +157,12 @@ class TaskFile(Sequence[Task]):
         Raises
         ------
         OSError : naming the file.
+        InputError : another process of this machine works on it.
         """
         tasks = cls.__new__(cls)
         with atomic(path, keep_equal=True) as file:
             tasks._take(path, work, _written(entries, file))
+            check_free(path)
         return tasks
 
     def __len__(self) -> int:
@@ -181,17 +181,40 @@ class TaskFile(Sequence[Task]):
         return self.some(range(len(self)))
 
     def some(self, indices: Iterable[int]) -> Iterator[Task]:
-        """The tasks at some places."""
+        """The tasks at some places; those with the same parameters share the mapping if they follow one another.
+
+        Raises
+        ------
+        InputError : the file has other tasks now.
+        """
+        parse, key = _parser(self.path), _keys(self.work.version)
         with open(self.path, "rb") as file:
             for i in indices:
                 file.seek(self._starts[i])
-                entry = _entry(file.readline(), self.path, i)
+                try:
+                    same = key(entry := parse(file.readline(), i)) == self.keys[i]
+                except InputError:
+                    same = False
+                if not same:
+                    raise InputError("another run has replaced it", "run this again", source=self.path)
                 yield Task(*entry, self.keys[i], self.path.parent)
 
     def unfinished(self, places: Sequence[int]) -> Iterator[Pending | None]:
         """The tasks at some places; None for one with a result, as a process that was killed may have left."""
         done = self.finished()
         return (None if task.key in done else (task, self.work) for task in self.some(places))
+
+    def results(self, indices: Iterable[int]) -> Iterator[Stored]:
+        """The results at some places, which were there at the last look.
+
+        Raises
+        ------
+        WorkFailed : one of them is damaged or gone by now.
+        """
+        for i in indices:
+            if (found := self.store.result(self.keys[i])) is None:
+                raise WorkFailed(f"a result in {self.store.folder} was damaged or removed meanwhile; run this again")
+            yield found
 
     def indices(self, found: Collection[str]) -> list[int]:
         """Places of the tasks whose keys are given."""
@@ -231,19 +254,40 @@ def head(path: Path) -> tuple[str, int]:
 
 
 def _read(path: Path) -> Iterator[tuple[int, TaskSpec]]:
-    """Start of each task's line, and the task.
-
-    A task that differs from the one before only in its seed is not parsed again.
-    """
-    entry, shared = None, b""
+    """Start of each task's line, and the task."""
+    parse = _parser(path)
     for i, (start, line) in enumerate(_lines(path)):
+        yield start, parse(line, i)
+
+
+def _parser(path: Path) -> Callable[[bytes, int], TaskSpec]:
+    """A function of a line and its place; what differs from the last task only in its seed is not parsed again."""
+    entry, shared = None, b""
+
+    def parse(line: bytes, index: int) -> TaskSpec:
+        nonlocal entry, shared
         head, _, rest = line.rpartition(b', "seed": ')
         seed = rest.strip().removesuffix(b",").removesuffix(b"}")
         if entry and head == shared and seed.isdigit():
             entry = TaskSpec(entry.command, entry.parameters, int(seed))
         else:
-            entry, shared = _entry(line, path, i), head
-        yield start, entry
+            entry, shared = _entry(line, path, index), head
+        return entry
+
+    return parse
+
+
+def _keys(version: int) -> Callable[[TaskSpec], str]:
+    """A function of a task; what tasks of several seeds share is made once."""
+    last, head = None, ""
+
+    def key(entry: TaskSpec) -> str:
+        nonlocal last, head
+        if entry.parameters is not last:
+            last, head = entry.parameters, _key_head(entry.command, version, entry.parameters)
+        return _key(head, entry.seed)
+
+    return key
 
 
 def _written(entries: Iterable[TaskSpec], file: IO[bytes]) -> Iterator[tuple[int, TaskSpec]]:
