@@ -201,7 +201,7 @@ def test_a_run_that_is_refused_drops_no_results(checkout):
         driver = Driver(socket.gethostname(), other.pid, _started(other.pid), 1)
         tasks.path.with_suffix(".driver").write_text(json.dumps(asdict(driver)))
         with pytest.raises(InputError, match="another run works on"):
-            runner.complete(tasks, LocalEngine(1), refresh=True, bar=bar, name="toy")
+            list(runner.complete({"toy": tasks}, LocalEngine(1), refresh=True, bar=bar))
         other.kill()
     assert len(TaskFile(tasks.path, tasks.work).finished()) == 4
 
