@@ -101,8 +101,9 @@ class Cluster:
 
     def cancel(self, array, job):
         self.cancelled.append((array.name, job))
-        if not self.deaf:
-            self.jobs.pop((array.name, job), None)
+        for other in [job] if array.id() else range(len(array.groups)):
+            if not self.deaf:
+                self.jobs.pop((array.name, other), None)
 
     def story(self, array, job):
         return f": job {array.id()}_{job}"
@@ -337,13 +338,16 @@ def test_places_of_jobs_follow_a_task_file_that_changes(cluster, write):
     assert cluster.tries == dict.fromkeys([*range(10), 77, 78], 1)
 
 
-def test_a_driver_killed_before_it_knows_the_id_is_followed(cluster, write):
+def test_jobs_of_a_driver_killed_before_it_knows_the_id_are_replaced(cluster, write):
+    """Their work may not lie where they look for it."""
     tasks = write(range(4))
     cluster.replies = [Killed()]
     with pytest.raises(Killed):
         drive(cluster, tasks)
     assert drive(cluster, tasks) == {}
-    assert (len(cluster.submitted), set(cluster.tries.values())) == (1, {1})
+    assert cluster.cancelled == [(cluster.submitted[0].name, 0)]
+    assert (len(cluster.submitted), set(cluster.tries.values())) == (2, {1})
+    assert folders(tasks) == []
 
 
 @pytest.mark.parametrize("moment", range(1, 10))

@@ -225,7 +225,9 @@ def test_jobs_are_cancelled_by_number(commands, tasks):
     system.cancel(made, 1)
     single = Array(made.folder, made.results, [[0, 1]])
     system.cancel(single, 0)
-    assert commands.log == ["scancel 4711_1", "scancel 4711"]
+    made.note("")
+    system.cancel(made, 0)
+    assert commands.log == ["scancel 4711_1", "scancel 4711", f"scancel --me --name={made.name}"]
 
 
 def test_a_job_has_a_story(commands, tasks):

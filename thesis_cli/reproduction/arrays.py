@@ -67,7 +67,7 @@ class Cluster(Protocol):
         ...
 
     def cancel(self, array: Array, job: int) -> None:
-        """Cancel a job."""
+        """Cancel a job; all of an array whose id is not known."""
         ...
 
     def story(self, array: Array, job: int) -> str:
@@ -242,11 +242,14 @@ class _Drive:
         self._look()
         known = {array.name: array for array in arrays_of(self.tasks)}
         for folder in array_folder(self.tasks).glob("*"):
-            if folder.name in known and folder.name in self._queue:
-                self._add(known[folder.name], places_of(known[folder.name], self.tasks))
+            array = known.get(folder.name) if folder.name in self._queue else None
+            if array and array.id():
+                self._add(array, places_of(array, self.tasks))
                 self._cancel_needless(folder.name)
-            else:
-                shutil.rmtree(folder, ignore_errors=True)
+                continue
+            if array:  # a driver was killed while it submitted this: its jobs would wait for their work in vain
+                self.engine.cluster.cancel(array, 0)
+            shutil.rmtree(folder, ignore_errors=True)
         if jobs := sum(map(len, map(self.standing, self.arrays))):
             logger.info("%s of an earlier run taken over", counted(jobs, "job"))
         failed = set(self.tasks.indices(self.tasks.failed()))

@@ -77,7 +77,7 @@ class DaskEngine:
                     error = future.exception()
                     found, seconds = future.result() if error is None else ([], 0.0)
                 except (FutureCancelledError, CommClosedError):
-                    problem = f"the dask scheduler {self.scheduler} has ended"
+                    problem = f"the dask scheduler {self.scheduler or 'of this process'} has ended"
                     raise InputError(problem, "start it, and run this again: results stay") from None
                 if isinstance(error, OSError):  # results cannot be stored
                     raise error
@@ -92,6 +92,7 @@ class DaskEngine:
 
     @contextmanager
     def _client(self) -> Iterator[Client]:
+        import dask
         from distributed import Client, LocalCluster
 
         for name in ("distributed", "distributed.client"):  # they tell of their connections
@@ -99,7 +100,12 @@ class DaskEngine:
         if not self.scheduler:
             here: dict[str, Any] = {"n_workers": self.jobs, "threads_per_worker": 1, "dashboard_address": None}
             here["silence_logs"] = logging.ERROR
-            with LocalCluster(**here) as cluster, Client(cluster) as client:
+            # No limit on the silence of workers: it is as long as this process was suspended.
+            with (
+                dask.config.set({"distributed.scheduler.worker-ttl": None}),
+                LocalCluster(**here) as cluster,
+                Client(cluster) as client,
+            ):
                 yield client
             return
         try:

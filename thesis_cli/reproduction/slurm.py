@@ -135,7 +135,7 @@ class Slurm:
         return queue()
 
     def cancel(self, array: Array, job: int) -> None:
-        _ask("scancel", _number(array, job))
+        _ask("scancel", *([_number(array, job)] if array.id() else ["--me", f"--name={array.name}"]))
 
     def story(self, array: Array, job: int) -> str:
         number = _number(array, job)

@@ -131,8 +131,9 @@ def _records(file: IO[bytes], path: Path) -> Iterator[_Record]:
                 meta = old | json.loads(line[2:].decode())
                 text = file.read(meta["length"])
                 if hashlib.sha256(text).hexdigest() == meta["sha256"]:
-                    names, numbers = map(str, (meta["key"], meta["code"])), map(float, (meta["seconds"], meta["when"]))
-                    yield _Record(start, start := end + len(text), *names, *numbers, text.decode())
+                    key, code = str(meta["key"]), str(meta["code"])
+                    seconds, when = float(meta["seconds"]), float(meta["when"])
+                    yield _Record(start, start := end + len(text), key, code, seconds, when, text.decode())
                     continue
             except (ValueError, KeyError, TypeError, AttributeError, OverflowError, MemoryError):
                 pass

@@ -262,7 +262,8 @@ def _read(path: Path) -> Iterator[tuple[int, TaskSpec]]:
 
 def _parser(path: Path) -> Callable[[bytes, int], TaskSpec]:
     """A function of a line and its place; what differs from the last task only in its seed is not parsed again."""
-    entry, shared = None, b""
+    entry: TaskSpec | None = None
+    shared = b""
 
     def parse(line: bytes, index: int) -> TaskSpec:
         nonlocal entry, shared
@@ -279,7 +280,8 @@ def _parser(path: Path) -> Callable[[bytes, int], TaskSpec]:
 
 def _keys(version: int) -> Callable[[TaskSpec], str]:
     """A function of a task; what tasks of several seeds share is made once."""
-    last, head = None, ""
+    last: Mapping[str, Any] | None = None
+    head = ""
 
     def key(entry: TaskSpec) -> str:
         nonlocal last, head
