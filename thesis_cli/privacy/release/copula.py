@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
@@ -15,6 +15,7 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import presentation
+from thesis_cli.privacy.copula.cells import packed, packed_bytes, schema_cells
 from thesis_cli.privacy.copula.copula import CopulaStages, Favour
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.stages import (
@@ -80,16 +81,15 @@ class CopulaMethod(Implementation):
         def stages_of(rows: int, rho: float) -> CopulaStages:
             return CopulaStages(schema, rows, rho, plan.favour)
 
+        cells = schema_cells(schema)
         stages: Callable[[float], Stages]
-        table: Iterable[Rows]
         if private.count is None:
-            stages, table = partial(SecretStages, stages_of, plan.unit), list(private.blocks)
+            stages = partial(SecretStages, stages_of, plan.unit)
         else:
-            width = schema.reals + len(schema.cardinalities)
-            stages, table = partial(stages_of, private.count), Passes(private.blocks, private.count, width)
+            stages = partial(stages_of, private.count)
         proof, found = release_stages(
             stages,
-            table,
+            Passes(private.blocks, private.count, packed_bytes(cells), partial(packed, cells)),
             private.count or LARGEST,
             plan.budget,
             private.spend,
