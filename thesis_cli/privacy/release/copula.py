@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,6 +21,7 @@ from thesis_cli.privacy.copula.copula import CopulaStages, Favour
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.stages import (
     COUNT_SHARE,
+    HELD,
     NoisyStage,
     OpenDPStages,
     Passes,
@@ -39,6 +41,7 @@ from thesis_cli.privacy.release.implementation import (
     Errors,
     ExpectedStage,
     Implementation,
+    Needs,
     NoisyMean,
     PrivateRows,
     Released,
@@ -48,6 +51,11 @@ from thesis_cli.privacy.release.implementation import (
 )
 from thesis_cli.privacy.release.plan import ReleasePlan
 from thesis_cli.privacy.release.record import Record, Release, uniform_weights
+from thesis_cli.privacy.tables.schema import Schema
+
+
+REHEARSED = 2000
+"""Public rows whose release is timed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +140,27 @@ class CopulaMethod(Implementation):
 
         return tuple(stages), errors
 
+    def needs(self, plan: ReleasePlan, count: int, made: int) -> Needs:
+        """Seconds are those of a release of public rows, whose columns depend on each other."""
+        running = CopulaStages(plan.schema, self.effective(plan, count), total_rho(plan.budget), plan.favour)
+        vectors, rng, counting = list[Floats](), np.random.default_rng(0), 0.0
+        rows = packed(running.cells, _dependent_rows(plan.schema, REHEARSED, rng))
+        while (stage := running.stage(vectors)) is not None:
+            mean = partial(stage.mean, [rows])
+            vectors.append(mean() + running.noise(stage) * rng.standard_normal(stage.count))
+            counting += max(0.0, _seconds(partial(stage.mean, [rows] * 3)) - _seconds(mean)) / (2 * REHEARSED)
+        running.fit(vectors, 1, rng)  # compiles
+        few, many = (_seconds(partial(running.fit, vectors, n, rng)) for n in (REHEARSED, 3 * REHEARSED))
+        each = max(0.0, many - few) / (2 * REHEARSED)
+        found = super().needs(plan, count, made)
+        held = count * packed_bytes(running.cells)
+        again = held > HELD and not plan.unit.secret
+        return Needs(
+            count * counting + few + each * (made - REHEARSED),
+            found.memory if again else max(held, found.memory),
+            running.stages - 1 if again else 0,
+        )
+
     def rows(self, record: Record, settings: RowSettings, rng: np.random.Generator) -> Release:
         """Rows that have the tables of all pairs of columns."""
         vectors = [np.array(stage.vector) for stage in noisy_stages(record)]
@@ -181,6 +210,23 @@ class CopulaMethod(Implementation):
             vectors.append(mean + scale * rng.standard_normal(mean.size))
             made.append(replace(stage, name=public.name, scale=scale, vector=tuple(vectors[-1].tolist())))
         return replace(record, output=with_stages(record, tuple(made)), entropy=int(rng.integers(2**63)))
+
+
+def _dependent_rows(schema: Schema, count: int, rng: np.random.Generator) -> Rows:
+    """Rows of the schema in which all columns depend on one number."""
+    from scipy.special import ndtr
+
+    width = schema.reals + len(schema.cardinalities)
+    uniform = ndtr((rng.normal(size=(count, 1)) + rng.normal(size=(count, width))) / math.sqrt(2))
+    codes = (uniform[:, schema.reals :] * np.array(schema.cardinalities)).astype(np.int64)
+    return Rows(uniform[:, : schema.reals], codes)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    """Seconds of a core that it takes."""
+    began = time.process_time()
+    work()
+    return time.process_time() - began
 
 
 def noisy_stages(record: Record) -> tuple[NoisyStage, ...]:
