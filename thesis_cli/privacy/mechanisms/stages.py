@@ -192,6 +192,11 @@ def total_rho(budget: Budget) -> float:
     return low
 
 
+def is_held(count: int | None, width: int) -> bool:
+    """Whether a table of so many rows, each of `width` bytes, is held in memory: see `Passes`."""
+    return count is None or count * width <= HELD
+
+
 class Passes:
     """A private table for several passes, as the stages see its rows.
 
@@ -212,7 +217,7 @@ class Passes:
         self, blocks: Iterable[Rows], count: int | None, width: int, packed: Callable[[Rows], Rows] = lambda rows: rows
     ) -> None:
         self._blocks, self._count, self._packed = blocks, count, packed
-        self._small = count is None or count * width <= HELD
+        self._small = is_held(count, width)
         self._held: list[Rows] | None = None
         self._passes = 0
 

@@ -21,7 +21,6 @@ from thesis_cli.privacy.copula.copula import CopulaStages, Favour
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.stages import (
     COUNT_SHARE,
-    HELD,
     NoisyStage,
     OpenDPStages,
     Passes,
@@ -31,6 +30,7 @@ from thesis_cli.privacy.mechanisms.stages import (
     StageNoise,
     Stages,
     effective,
+    is_held,
     mean_stages,
     release_stages,
     total_rho,
@@ -52,7 +52,6 @@ from thesis_cli.privacy.release.implementation import (
 from thesis_cli.privacy.release.plan import ReleasePlan
 from thesis_cli.privacy.release.record import Record, Release, uniform_weights
 from thesis_cli.privacy.tables.schema import Schema
-
 
 REHEARSED = 2000
 """Public rows whose release is timed."""
@@ -153,13 +152,10 @@ class CopulaMethod(Implementation):
         few, many = (_seconds(partial(running.fit, vectors, n, rng)) for n in (REHEARSED, 3 * REHEARSED))
         each = max(0.0, many - few) / (2 * REHEARSED)
         found = super().needs(plan, count, made)
-        held = count * packed_bytes(running.cells)
-        again = held > HELD and not plan.unit.secret
-        return Needs(
-            count * counting + few + each * (made - REHEARSED),
-            found.memory if again else max(held, found.memory),
-            running.stages - 1 if again else 0,
-        )
+        seconds, width = count * counting + few + each * (made - REHEARSED), packed_bytes(running.cells)
+        if is_held(None if plan.unit.secret else count, width):
+            return Needs(seconds, max(count * width, found.memory))
+        return Needs(seconds, found.memory, running.stages - 1)
 
     def rows(self, record: Record, settings: RowSettings, rng: np.random.Generator) -> Release:
         """Rows that have the tables of all pairs of columns."""
