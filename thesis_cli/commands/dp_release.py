@@ -242,8 +242,8 @@ class ReleaseRequest(Request):
     )
     dry_run: bool = option(
         False,
-        "Check schema, all cells, files and budget, and show the noise, errors, seconds and memory to expect; nothing is"
-        " spent and nothing is written.",
+        "Check schema, all cells, files and budget, and show the noise, errors, seconds and memory to expect; nothing"
+        " is spent and nothing is written.",
         recorded=False,
         not_swept="a task makes a table",
     )
