@@ -163,7 +163,8 @@ class TripleStage:
 
         The differences of the products are shrunk as covariances are.
         """
-        counts = sum(self.counts(bins[start : start + BLOCK]) for start in range(0, len(bins), BLOCK))
+        counted = (self.counts(bins[start : start + BLOCK]) for start in range(0, len(bins), BLOCK))
+        counts = sum(counted, np.zeros(1, np.int64))
         apart = vector - self.products(counts / len(bins))
         width = self.groups - 1
         found = np.zeros((len(self.triples), width, width * width))
