@@ -14,7 +14,7 @@ from thesis_cli.privacy.embedding.means import mean_at, mean_of_matrix
 from thesis_cli.privacy.embedding.points import synthesise
 from thesis_cli.privacy.kernels import RowKernel, Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget, OpenDPGaussian
-from thesis_cli.privacy.mechanisms.stages import OpenDPStages, Passes, release_stages, total_rho
+from thesis_cli.privacy.mechanisms.stages import OpenDPStages, release_stages, total_rho
 from thesis_cli.privacy.release.subspace import orthonormal_basis
 from thesis_cli.privacy.tables.schema import Category, Real, Schema
 
@@ -41,9 +41,8 @@ def copula(columns, rows, budget):
     """Seconds of a release by the method copula, and its rows."""
     began = time.perf_counter()
     plan = CopulaStages(Schema(columns), len(rows), total_rho(budget))
-    passes = Passes([rows], len(rows), len(columns))
     noise, spend = OpenDPStages(), lambda *_: None
-    _, stages = release_stages(lambda _: plan, passes, len(rows), budget, spend, noise, lambda s, of: s.mean(of))
+    _, stages = release_stages(lambda _: plan, [rows], len(rows), budget, spend, noise, lambda s, of: s.mean(of))
     found = plan.fit([np.array(stage.vector) for stage in stages], len(rows), np.random.default_rng(0))
     return time.perf_counter() - began, found
 

@@ -54,6 +54,14 @@ def test_other_text_takes_the_place_of_whole_cells():
     assert columns.replacing({"/a/m.uai": "m.uai"}).csv() == "file,size\nm.uai,1\n/a/m.uai2,2\n"
 
 
+def test_parts_of_the_text_are_of_bounded_length_and_make_it():
+    columns = Columns({"a": np.arange(2 * BLOCK), "b": [f"{k}," for k in range(2 * BLOCK)]})
+    parts = list(columns.csv_parts())
+    assert "".join(parts) == columns.csv() == by_pandas(columns)
+    assert max(part.count("\n") for part in parts) <= BLOCK // 2 + 1
+    assert list(Columns({"a": []}).csv_parts()) == ["a\n"]
+
+
 def test_what_ends_a_line_is_quoted():
     columns = Columns({"\r": ["x\ry", "\n"], "b": ["", "a\r\n"]})
     read = list(csv.reader(io.StringIO(columns.csv(), newline="")))

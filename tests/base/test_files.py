@@ -36,6 +36,21 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
     assert os.listdir(tmp_path) == ["b.csv"]
 
 
+def test_a_file_that_is_written_in_parts_is_whole_or_what_it_was(tmp_path):
+    path = tmp_path / "b.csv"
+    write_atomic({path: iter(["é\n", "y\n"])})
+    assert path.read_bytes() == "é\ny\n".encode()
+
+    def parts():
+        yield "new"
+        raise ValueError
+
+    with pytest.raises(ValueError, match=r"^$"):
+        write_atomic({path: parts()})
+    assert path.read_bytes() == "é\ny\n".encode()
+    assert os.listdir(tmp_path) == ["b.csv"]
+
+
 def test_files_that_belong_together_come_together_or_not_at_all(tmp_path, monkeypatch):
     fsync, calls = os.fsync, []
 

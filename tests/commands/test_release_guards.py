@@ -287,7 +287,13 @@ def test_a_dry_run_finds_all_that_is_wrong_and_spends_nothing(cli, people):  # n
     assert "secret" not in result.out + result.err
     result = cli("dp-release", "people.csv", *arguments, "--limit", 2, 0.1)
     assert (result.status, result.err) == (0, "")
-    for line in (r"noise .* norm 0\.", r"errors .* shares of rows to 0\.", "verdict .* would be made"):
+    for line in (
+        r"noise .* norm 0\.",
+        r"errors .* shares of rows to 0\.",
+        r"time .* about [\d.]+ s of one core\n",
+        r"memory .* about [\d.]+ MiB, of which [\d.]+ MiB are the program",
+        "verdict .* would be made",
+    ):
         assert re.search(line, result.out)
     assert files_in(people) == before
 

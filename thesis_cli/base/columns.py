@@ -87,6 +87,10 @@ class Columns(Mapping[str, Any]):
 
     def csv(self) -> str:
         """The table as CSV, with all digits of its numbers."""
+        return "".join(self.csv_parts())
+
+    def csv_parts(self) -> Iterator[str]:
+        """`csv` in parts of bounded length."""
         rows = _Lines()
         writer = csv.writer(rows, lineterminator="\r\n")  # which quotes a cell that has either
         writer.writerow(self)
@@ -95,13 +99,20 @@ class Columns(Mapping[str, Any]):
         for start in range(0, self.count, size):
             block = [_texts(_listed(values[start : start + size])) for values in columns]
             writer.writerows(zip(*block, strict=True))
-        return "".join(row[:-2] + "\n" for row in rows)
+            yield rows.taken()
+        yield rows.taken()
 
 
 class _Lines(list[str]):
     """A file that keeps what is written, row by row."""
 
     write = list.append
+
+    def taken(self) -> str:
+        """Text of the rows that it kept, of which it keeps none."""
+        found = "".join(row[:-2] + "\n" for row in self)
+        self.clear()
+        return found
 
 
 def _alike(values: Sequence[Any]) -> list[Any]:

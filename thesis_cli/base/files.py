@@ -19,7 +19,11 @@ _URL = re.compile(r"[a-z][\w+.-]+:/|(sqlite|postgres\w*)(\+\w+)?:", re.IGNORECAS
 """Beginning of a URL, and of one that lost a slash as a `Path`."""
 
 
-def write_atomic(files: Mapping[Path, str | bytes]) -> None:
+Content = str | bytes | Iterator[str]
+"""What is written into a file; an iterator gives it in parts."""
+
+
+def write_atomic(files: Mapping[Path, Content]) -> None:
     """Write files so that a reader sees the old content or the new, whatever dies meanwhile.
 
     None takes its name before all are on the disk.
@@ -32,7 +36,8 @@ def write_atomic(files: Mapping[Path, str | bytes]) -> None:
         staged = [(path, stack.enter_context(_staged(path))) for path in files]
         for (path, file), data in zip(staged, files.values(), strict=True):
             with _naming(path):
-                file.write(data.encode() if isinstance(data, str) else data)
+                for part in [data] if isinstance(data, str | bytes) else data:
+                    file.write(part.encode() if isinstance(part, str) else part)
                 _to_disk(file)
         for path, file in staged:
             os.replace(file.name, path)

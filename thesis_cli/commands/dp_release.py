@@ -5,6 +5,7 @@ The noise is OpenDP's, from the randomness of the operating system: no field is 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -241,8 +242,8 @@ class ReleaseRequest(Request):
     )
     dry_run: bool = option(
         False,
-        "Check schema, all cells, files and budget, and show the noise and the errors to expect; nothing is spent and"
-        " nothing is written.",
+        "Check schema, all cells, files and budget, and show the noise, errors, seconds and memory to expect; nothing"
+        " is spent and nothing is written.",
         recorded=False,
         not_swept="a task makes a table",
     )
@@ -321,6 +322,7 @@ class ReleaseRequest(Request):
 
 def run(request: ReleaseRequest, progress: Progress) -> ReleaseResult:
     """Release the table, make rows again from a record, or make a template of a schema."""
+    began = time.process_time()
     if request.init_schema is not None:
         return _init_schema(request)
     if request.again is None:
@@ -329,7 +331,7 @@ def run(request: ReleaseRequest, progress: Progress) -> ReleaseResult:
         spending = _spending_of(request, plan)
         if request.dry_run:
             with spending.guarded():
-                return _preview(request, plan, spending)
+                return _preview(request, plan, spending, began)
         spending.check(plan.budget)
         with claimed(request.out, request.overwrite), spending.guarded():
             record = _measured(request, plan, spending, progress)
@@ -477,7 +479,7 @@ def _result_of(request: ReleaseRequest, record: Record, total: Total | None, pro
     )
 
 
-def _preview(request: ReleaseRequest, plan: ReleasePlan, spending: Spending) -> ReleaseResult:
+def _preview(request: ReleaseRequest, plan: ReleasePlan, spending: Spending, began: float) -> ReleaseResult:
     """Checks and expected errors of a release that is not made."""
     from thesis_cli.commands.release.preview import preview
     from thesis_cli.privacy.tables.persons import rows_that_count
@@ -498,7 +500,7 @@ def _preview(request: ReleaseRequest, plan: ReleasePlan, spending: Spending) -> 
             yield lambda: check_unpaid(out, request.overwrite)
         yield lambda: spending.identify(table, plan.budget)
 
-    found, cells = preview(plan, table, count, checks, spending, request.rows, request.unknown)
+    found, cells = preview(plan, table, count, checks, spending, request.rows, request.unknown, began)
     settings = settings_of(request, method=plan.method)
     return ReleaseResult(columns=cells, request=request, settings=settings, preview=found)
 

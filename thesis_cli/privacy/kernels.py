@@ -41,7 +41,7 @@ class Rows:
         return len(self.reals)
 
     def __getitem__(self, rows: slice | Codes | npt.NDArray[np.bool_]) -> Rows:
-        return Rows(self.reals[rows], self.codes[rows])
+        return type(self)(self.reals[rows], self.codes[rows])
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,15 @@ import numpy as np
 import pytest
 
 from thesis_cli.privacy.copula import rows as copula_rows
-from thesis_cli.privacy.copula.cells import BinFunctions, _centre, schema_cells, squared_diameter
+from thesis_cli.privacy.copula.cells import (
+    BinFunctions,
+    _centre,
+    cells_of,
+    packed,
+    packed_bytes,
+    schema_cells,
+    squared_diameter,
+)
 from thesis_cli.privacy.copula.copula import CopulaStages
 from thesis_cli.privacy.copula.kernels import sweep
 from thesis_cli.privacy.copula.triples import least_sum
@@ -315,6 +323,27 @@ def test_neighbours_in_triples_and_cells_are_within_the_sensitivity_and_reach_it
         assert apart.max() <= stage.l2_sensitivity(1)
         assert apart.max() >= 0.85 * stage.l2_sensitivity(1)
         assert np.linalg.norm(each, axis=1).max() <= stage.l2_sensitivity(1) / math.sqrt(2)
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, ATOMS, RELATED])
+def test_packed_rows_have_the_same_vectors_to_the_last_bit(schema):
+    rows = {SCHEMA: table, ATOMS: lambda n: ATOMS.encode(spending(n)), RELATED: related}[schema](5000)
+    stages, _ = stages_of(CopulaStages(schema, 5000, 50.0, "relations"), rows, seed=25)
+    held = packed(schema_cells(schema), rows)
+    assert np.array_equal(cells_of(schema_cells(schema), held), cells_of(schema_cells(schema), rows))
+    for stage in stages:
+        assert np.array_equal(stage.mean([held[:4999], held[4999:]], jobs=2), stage.mean([rows]))
+
+
+def test_packed_rows_take_the_smallest_type_and_cannot_be_changed():
+    small, large = (Schema((Integer("x", 0, high), Boolean("b"))) for high in (255, 256))
+    for schema, width in ((small, 1), (large, 2)):
+        held = packed(schema_cells(schema), Rows(np.full((3, 1), 1.0), np.ones((3, 1), np.int64)))
+        assert held.codes.nbytes / 3 == packed_bytes(schema_cells(schema)) == 2 * width
+        assert held.codes[0, 0] == schema_cells(schema)[0].count - 1
+        assert type(held[1:]) is type(held)
+        with pytest.raises(ValueError, match="read-only"):
+            held[1:].codes[:] = 0
 
 
 def test_bound_on_the_sum_over_triples_is_its_least_value():

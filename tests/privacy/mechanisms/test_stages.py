@@ -221,6 +221,22 @@ def test_the_rows_of_every_pass_are_counted(monkeypatch):
     assert len(noise.vectors) == 1
 
 
+@pytest.mark.parametrize("count", [40, None])
+def test_a_table_is_held_as_the_stages_see_it_and_one_of_a_secret_number_of_rows_always(count, monkeypatch):
+    monkeypatch.setattr(stages_module, "HELD", 40 if count else 1)
+    rows, seen = reals(0), []
+
+    def packed(block):
+        seen.append(len(block))
+        return block[::-1]
+
+    passes = Passes(iter([rows[:7], rows[7:]]), count, 1, packed)
+    for _ in range(2):
+        found = Rows.concatenate(list(passes))
+        np.testing.assert_array_equal(found.reals, np.concatenate([rows.reals[6::-1], rows.reals[:6:-1]]))
+    assert seen == [7, 33]
+
+
 def test_a_budget_without_delta_is_refused():
     with pytest.raises(InputError, match="delta is 0"):
         release(reals(0), budget=Budget(1))

@@ -5,9 +5,12 @@ import pytest
 
 from tests.privacy.release.test_release import BUDGET, METHODS, MIXED, free, request, table
 from thesis_cli.base.errors import InputError
+from thesis_cli.privacy.mechanisms import stages
 from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.privacy.mechanisms.stages import total_rho
+from thesis_cli.privacy.mechanisms.units import Unit
 from thesis_cli.privacy.release.expected import expected, expected_stages
+from thesis_cli.privacy.release.implementation import VALUE_BYTES, implementation_of
 from thesis_cli.privacy.release.plan import ReleasePlan
 from thesis_cli.privacy.release.release import private_record
 from thesis_cli.privacy.release.vectors import vector_method
@@ -79,3 +82,16 @@ def test_stages_have_their_noise_and_errors(method):
         assert [s.name for s in found.stages] == [s.name for s in record.output.stages]
         assert found.stages[0].scale == pytest.approx(record.output.stages[0].scale, rel=1e-6)
         assert found.stages[0].size == len(record.output.stages[0].vector)
+
+
+def test_the_memory_to_expect_is_that_of_the_packed_table_or_it_is_read_again(monkeypatch):
+    """A packed row of MIXED has two bytes for each of 4 columns."""
+    method, asked = implementation_of("copula"), request("copula")
+    needs = [method.needs(asked, count, 10) for count in (10**6, 10**7)]
+    assert [(found.memory, found.passes) for found in needs] == [(8 * 10**6, 0), (8 * 10**7, 0)]
+    assert method.needs(asked, 10, 10**6).memory == 10**6 * 4 * VALUE_BYTES
+    monkeypatch.setattr(stages, "HELD", 1)
+    again = method.needs(asked, 10**6, 10)
+    assert (again.memory, again.passes) == (10 * 4 * VALUE_BYTES, method.passes(asked) - 1)
+    secret = method.needs(request("copula", unit=Unit("add-remove")), 10**6, 10)
+    assert (secret.memory, secret.passes) == (8 * 10**6, 0)

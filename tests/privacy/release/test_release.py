@@ -1,5 +1,6 @@
 import itertools
 import math
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +11,10 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.embedding import frank_wolfe
 from thesis_cli.privacy.embedding.means import mean_at
 from thesis_cli.privacy.kernels import Rows
+from thesis_cli.privacy.mechanisms import stages
 from thesis_cli.privacy.mechanisms.mechanism import Budget, Choice, OpenDPGaussian, OpenDPLaplace
 from thesis_cli.privacy.mechanisms.stages import OpenDPStages
+from thesis_cli.privacy.mechanisms.units import Unit
 from thesis_cli.privacy.release import vectors
 from thesis_cli.privacy.release.files import parse_record, rows_text
 from thesis_cli.privacy.release.implementation import implementation_of
@@ -20,7 +23,9 @@ from thesis_cli.privacy.release.record import PrivacyGuarantee
 from thesis_cli.privacy.release.release import private_record, synthetic
 from thesis_cli.privacy.release.subspace import Subspace
 from thesis_cli.privacy.release.vectors import NoisyVector, vector_method
+from thesis_cli.privacy.tables.persons import Rereadable
 from thesis_cli.privacy.tables.schema import Boolean, Category, Integer, Real, Schema
+from thesis_cli.privacy.tables.table import encoded_rows, open_table
 from thesis_cli.studies.privacy.evaluation import squared_distance
 
 MIXED = Schema((Real("x", 0, 9), Integer("n", 0, 4, missing=True), Category("c", ("a", "b", "d")), Boolean("b")))
@@ -318,6 +323,74 @@ def test_no_byte_of_a_copula_release_depends_on_the_table_but_through_its_stages
     assert len(found) == 1
     again = parse_record(record.to_json())
     assert rows_text(synthetic(again, 40), weighted=False) == next(iter(found))[1]
+
+
+class SeededStages(OpenDPStages):
+    """Noise of a seed; `after` is called when some was drawn."""
+
+    def __init__(self, after=lambda: None):
+        self.rng, self.after, self.draws = np.random.default_rng(0), after, 0
+
+    def add(self, vector, scale, granularity):
+        self.after()
+        self.draws += 1
+        return vector + scale * self.rng.standard_normal(vector.size)
+
+
+def written(path, seed):
+    rng = np.random.default_rng(seed)
+    lines = [f"{x},{'ab'[c]},{'01'[b]}" for x, c, b in zip(rng.random(300), *rng.integers(0, 2, (2, 300)), strict=True)]
+    path.write_text("\n".join(["x,c,b", *lines]) + "\n")
+
+
+FILE = Schema((Real("x", 0, 1), Category("c", ("a", "b")), Boolean("b")))
+
+
+def of_file(path, noise):
+    """Record of a release of a file, which is read in parts of 99 rows."""
+    table = open_table(path)
+    blocks = Rereadable(lambda: encoded_rows(table, FILE, 99))
+    return private_record(blocks, table.count(), request("copula", FILE), free, noise=noise)
+
+
+def test_a_table_that_is_read_once_a_stage_is_released_as_one_that_is_held(tmp_path, monkeypatch):
+    path, records = tmp_path / "t.csv", set()
+    written(path, 0)
+    for held in (2**28, 0):
+        monkeypatch.setattr(stages, "HELD", held)
+        records.add(of_file(path, SeededStages()).to_json())
+    assert len(records) == 1
+
+
+def test_a_file_that_changes_between_two_stages_ends_the_release(tmp_path, monkeypatch):
+    """It has as many rows as before; the stage that saw the change draws no noise."""
+    path = tmp_path / "t.csv"
+    for held, draws in ((2**28, None), (0, 1)):
+        monkeypatch.setattr(stages, "HELD", held)
+        written(path, 0)
+        noise = SeededStages(after=lambda: written(path, 1))
+        if draws is None:
+            assert of_file(path, noise).promise.rows == 300  # the file was read before
+        else:
+            with pytest.raises(InputError, match="the table changed while it was read"):
+                of_file(path, noise)
+            assert noise.draws == draws
+
+
+@pytest.mark.parametrize("unit", [Unit(), Unit("add-remove")], ids=str)
+def test_a_release_holds_bytes_and_not_numbers(unit):
+    """A packed row of MIXED has two bytes for each of 4 columns; an encoded one has 5 numbers."""
+
+    def blocks():
+        return (table(MIXED, 8192, seed) for seed in range(120))
+
+    asked, count = request("copula", unit=unit), 120 * 8192
+    private_record(list(itertools.islice(blocks(), 2)), None if unit.secret else 16384, asked, free)
+    tracemalloc.start()
+    private_record(blocks(), None if unit.secret else count, asked, free)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1.3 * count * 4 * 2 < count * (2 + 3) * 8
 
 
 def test_a_copula_release_charges_its_whole_budget_and_keeps_its_margins():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.memory import bytes_text, peak_memory
 from thesis_cli.commands.release.budget import Spending
 from thesis_cli.commands.release.guards import noise_dominated
 from thesis_cli.commands.release.result import Preview
@@ -30,6 +31,7 @@ def preview(
     spending: Spending,
     made: int | None,
     unknown: Unknown,
+    began: float,
 ) -> tuple[Preview, Columns]:
     """Check schema, table, files and budget, and compute noise and errors from the settings and N.
 
@@ -41,17 +43,18 @@ def preview(
     checks : checks of a release, in their order, from that number and from whether all cells can be
         read.
     made : rows of the synthetic table, if a number was given.
+    began : seconds of a core that the process had taken when the command began.
 
     Raises
     ------
     InputError : the table cannot be read at all.
     """
-    from thesis_cli.privacy.release.release import ROWS
+    from thesis_cli.privacy.release.release import default_rows
     from thesis_cli.privacy.tables.bad_cells import bad_cells
 
-    started = time.perf_counter()
+    started = time.process_time()
     found = bad_cells(table, plan.schema, unknown)
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     lines = [("dry run", "nothing is spent and nothing is written; what follows is for people who may see the table")]
     lines.append(("table", f"{table.source}: {found.rows:,} rows, read in {seconds:.1f} s"))
     problems = _cells(found)
@@ -70,9 +73,8 @@ def preview(
     lines.append(("method", plan.method))
     if count:
         lines += _noise(plan, count)
-        if plan.row.seconds:
-            fitted = (made or ROWS) * plan.size * plan.row.seconds
-            lines.append(("time", f"about {seconds + fitted:.0f} s, of which {fitted:.0f} s make the rows"))
+        spent = time.process_time() - began  # the release makes the same checks
+        lines += _needs(plan, count, default_rows(plan.method, count) if made is None else made, spent, seconds)
     lines += [("problem" if i == 0 else "", problem) for i, problem in enumerate(problems)]
     lines.append(("verdict", "the release would be refused" if problems else "the release would be made"))
     return Preview(tuple(lines), tuple(problems), found.total), Columns([asdict(cell) for cell in found.first])
@@ -124,3 +126,20 @@ def _noise(plan: ReleasePlan, count: int) -> list[tuple[str, str]]:
     means = "" if found.mean is None else f", means to {found.mean:.2g} of a range"
     lines.append(("errors", f"shares of rows to {found.share:.2g}{means}, root mean squares over the columns"))
     return lines + [("warning", text) for text in noise_dominated(plan, found.stages)]
+
+
+def _needs(plan: ReleasePlan, count: int, made: int, checks: float, reading: float) -> list[tuple[str, str]]:
+    """Time and memory of the release, from the seconds that the checks have taken, and a pass among them."""
+    from thesis_cli.privacy.release.implementation import implementation_of
+
+    taken = peak_memory()
+    try:
+        found = implementation_of(plan.method).needs(plan, count, made)
+    except InputError:
+        return []  # the budget does not fit the method, as the line of the noise says
+    seconds = checks + found.passes * reading + found.seconds
+    passes = f"; the table is read {1 + found.passes} times" * bool(found.passes)
+    return [
+        ("time", f"about {seconds:.2g} s of one core{passes}"),
+        ("memory", f"about {bytes_text(taken + found.memory)}, of which {bytes_text(taken)} are the program"),
+    ]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.files import check_writable, write_atomic
+from thesis_cli.base.files import Content, check_writable, write_atomic
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.release.guards import check_same
 
@@ -143,11 +143,12 @@ class ReleaseResult(Result):
         return list(files)
 
 
-def release_files(release: Release, out: Path, weighted: bool) -> dict[Path, str | bytes]:
+def release_files(release: Release, out: Path, weighted: bool) -> dict[Path, Content]:
     """Contents of the files of a release: rows and record."""
-    from thesis_cli.privacy.release.files import rows_text
+    from thesis_cli.privacy.release.files import rows_columns
 
-    return {out: rows_text(release, weighted=weighted), out.with_suffix(".json"): release.record.to_json()}
+    rows = rows_columns(release, weighted=weighted).csv_parts()
+    return {out: rows, out.with_suffix(".json"): release.record.to_json()}
 
 
 @presentation

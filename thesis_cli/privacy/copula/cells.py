@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -153,9 +154,31 @@ def _with_atoms(column: Column, points: Floats, whole: bool) -> tuple[Floats, tu
     return np.insert(points, places, near), tuple((places + np.arange(len(places))).tolist())
 
 
+class PackedRows(Rows):
+    """Rows of which the cells alone are kept: they are the codes, read-only, in the smallest type that
+    holds them, and there are no reals. `cells_of` takes them for rows.
+    """
+
+
+def packed(cells: tuple[Cells, ...], rows: Rows) -> PackedRows:
+    """The rows as the stages see them."""
+    found = cells_of(cells, rows).astype(_packed_type(cells))
+    found.setflags(write=False)
+    return PackedRows(np.empty((len(rows), 0)), found)
+
+
+def packed_bytes(cells: tuple[Cells, ...]) -> int:
+    """Bytes of a packed row."""
+    return len(cells) * _packed_type(cells).itemsize
+
+
+def _packed_type(cells: tuple[Cells, ...]) -> np.dtype[Any]:
+    return np.min_scalar_type(max(column.count for column in cells) - 1)
+
+
 def cells_of(cells: tuple[Cells, ...], rows: Rows) -> Ints:
     """Cells of rows, shape (N, columns)."""
-    return np.stack([column.of(rows) for column in cells], 1)
+    return rows.codes if isinstance(rows, PackedRows) else np.stack([column.of(rows) for column in cells], 1)
 
 
 LEAST = 0.012

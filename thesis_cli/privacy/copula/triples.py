@@ -35,6 +35,8 @@ RESOLUTION = {8: 0.01, 4: 0.02}
 """Groups of bins of a column in a triple, and the most noise on a product of functions for them."""
 LARGEST = 2**17
 """Largest number of combinations of groups, in all triples together."""
+BLOCK = 4096
+"""Rows that are counted at a time."""
 CORNERS = 12
 """Largest number of columns for which the sensitivity is the least over all corners."""
 MOST = 12
@@ -109,16 +111,15 @@ class TripleStage:
 
     def mean(self, blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None) -> Floats:
         """Mean feature vector of a table given in blocks, from whole counts."""
-        groups = [coarse(tree, self.groups) for tree in self.trees]
 
         def total(rows: Rows) -> Ints:
-            bins = bins_of(self.cells, self.trees, rows)
-            return self.counts(np.stack([own[bins[:, i]] for i, own in enumerate(groups)], 1))
+            return self.counts(bins_of(self.cells, self.trees, rows))
 
         return self.products(counts_mean(total, blocks, jobs, progress))
 
-    def counts(self, found: Ints) -> Ints:
-        """Rows of each combination of groups, from the groups of rows, shape (T, G, G, G)."""
+    def counts(self, bins: Ints) -> Ints:
+        """Rows of each combination of groups, shape (T, G, G, G), from the bins of rows, shape (n, columns)."""
+        found = np.stack([own[bins[:, c]] for c, own in enumerate(self._coarse)], 1)
         i, j, k = self.triples.T
         keys = (
             (found[:, i] * self.groups + found[:, j]) * self.groups
@@ -127,6 +128,11 @@ class TripleStage:
         )
         size = len(self.triples) * self.groups**3
         return np.bincount(keys.reshape(-1), minlength=size).reshape(-1, self.groups, self.groups, self.groups)
+
+    @cached_property
+    def _coarse(self) -> list[Ints]:
+        """Group of each bin of each column."""
+        return [coarse(tree, self.groups) for tree in self.trees]
 
     def products(self, tables: Floats) -> Floats:
         """Vector of tables of all triples."""
@@ -141,7 +147,7 @@ class TripleStage:
         """Feature vector of each group of a column, shape (G, r)."""
         own = self.features[column].values
         found = np.zeros((self.groups, own.shape[1]))
-        found[coarse(self.trees[column], self.groups)] = own
+        found[self._coarse[column]] = own
         return found
 
     def l2_sensitivity(self, rows: int) -> float:
@@ -157,8 +163,9 @@ class TripleStage:
 
         The differences of the products are shrunk as covariances are.
         """
-        groups = np.stack([coarse(tree, self.groups)[bins[:, i]] for i, tree in enumerate(self.trees)], 1)
-        apart = vector - self.products(self.counts(groups) / len(bins))
+        counted = (self.counts(bins[start : start + BLOCK]) for start in range(0, len(bins), BLOCK))
+        counts = sum(counted, np.zeros(1, np.int64))
+        apart = vector - self.products(counts / len(bins))
         width = self.groups - 1
         found = np.zeros((len(self.triples), width, width * width))
         variances = np.full(found.shape, math.inf)
@@ -196,7 +203,7 @@ class TripleStage:
 
     def _orthonormal(self, column: int) -> Floats:
         """Mass of each group times the tree's functions, shape (G, G - 1)."""
-        tree, group = self.trees[column], coarse(self.trees[column], self.groups)
+        tree, group = self.trees[column], self._coarse[column]
         found = np.zeros((self.groups, self.groups - 1))
         cuts = tree.functions[:, : self.groups - 1]
         np.add.at(found[:, : cuts.shape[1]], group, cuts * tree.masses[:, None])

@@ -388,9 +388,7 @@ class PairStage:
 def bins_of(cells: tuple[Cells, ...], trees: tuple[Tree, ...], rows: Rows) -> Ints:
     """Bins of rows, shape (N, columns)."""
     found = cells_of(cells, rows)
-    for i, tree in enumerate(trees):
-        found[:, i] = tree.bins[found[:, i]]
-    return found
+    return np.stack([tree.bins[own] for tree, own in zip(trees, found.T, strict=True)], 1)
 
 
 def all_pairs(columns: int) -> Ints:

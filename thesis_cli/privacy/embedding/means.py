@@ -82,13 +82,12 @@ def exact_mean(
     from thesis_cli.privacy.embedding.kernels import ROWS, UNIT
 
     count, high, low = 0, np.zeros(1, np.int64), np.zeros(1, np.int64)
+    parts = (block[start : start + ROWS] for block in blocks for start in range(0, len(block), ROWS))
     with Threads(jobs) as threads:
-        for block in blocks:
-            parts = [block[start : start + ROWS] for start in range(0, len(block), ROWS)]
-            for part, found in zip(parts, threads.map(total, parts), strict=True):
-                high, low, count = high + (found >> HALF_BITS), low + (found & LOW), count + len(part)
-                if progress:
-                    progress(len(part))
+        for size, found in threads.map(lambda part: (len(part), total(part)), parts):
+            high, low, count = high + (found >> HALF_BITS), low + (found & LOW), count + size
+            if progress:
+                progress(size)
     if not count:
         raise InputError("the table has no rows", "it must have at least one")
     return np.asarray((high * 2.0**HALF_BITS + low) / count * UNIT)

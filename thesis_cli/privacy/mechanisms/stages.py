@@ -49,8 +49,8 @@ from thesis_cli.privacy.mechanisms.mechanism import (
 )
 from thesis_cli.privacy.mechanisms.units import LARGEST, SPARE, Counted, Unit, counted_blocks, summed
 
-HELD = 2**27
-"""Largest number of coordinates of a table that is held in memory: 1 GiB."""
+HELD = 2**28
+"""Most bytes of a table that is held in memory: 256 MiB."""
 STEPS = 50
 COUNT_SHARE = 0.02
 """Share of the total rho that the number of rows gets."""
@@ -192,19 +192,32 @@ def total_rho(budget: Budget) -> float:
     return low
 
 
-class Passes:
-    """A private table for several passes, each of which must have `count` rows.
+def is_held(count: int | None, width: int) -> bool:
+    """Whether a table of so many rows, each of `width` bytes, is held in memory: see `Passes`."""
+    return count is None or count * width <= HELD
 
-    Whether it is held in memory depends on `count` and on `width`, the coordinates of an encoded
-    row; both are public.
+
+class Passes:
+    """A private table for several passes, as the stages see its rows.
+
+    Parameters
+    ----------
+    blocks : encoded rows.
+    count : their number in each pass, which is public. None if it is secret: the table is then held in
+        memory, and so is any of at most `HELD` bytes. Others are read once a pass.
+    width : bytes of a packed row.
+    packed : what the stages need of a block.
 
     Raises
     ------
     InputError : (in a pass) another number of rows; a large table that can be read only once.
     """
 
-    def __init__(self, blocks: Iterable[Rows], count: int, width: int) -> None:
-        self._blocks, self._count, self._small = blocks, count, count * width <= HELD
+    def __init__(
+        self, blocks: Iterable[Rows], count: int | None, width: int, packed: Callable[[Rows], Rows] = lambda rows: rows
+    ) -> None:
+        self._blocks, self._count, self._packed = blocks, count, packed
+        self._small = is_held(count, width)
         self._held: list[Rows] | None = None
         self._passes = 0
 
@@ -216,7 +229,8 @@ class Passes:
             raise InputError("the table can be read only once", "give one that can be read again")
         self._passes += 1
         kept: list[Rows] = []
-        for block in counted_blocks(self._blocks, self._count):
+        blocks = map(self._packed, self._blocks)
+        for block in blocks if self._count is None else counted_blocks(blocks, self._count):
             if self._small:
                 kept.append(block)
             yield block

@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
@@ -15,6 +16,7 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import presentation
+from thesis_cli.privacy.copula.cells import packed, packed_bytes, schema_cells
 from thesis_cli.privacy.copula.copula import CopulaStages, Favour
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.stages import (
@@ -28,6 +30,7 @@ from thesis_cli.privacy.mechanisms.stages import (
     StageNoise,
     Stages,
     effective,
+    is_held,
     mean_stages,
     release_stages,
     total_rho,
@@ -38,6 +41,7 @@ from thesis_cli.privacy.release.implementation import (
     Errors,
     ExpectedStage,
     Implementation,
+    Needs,
     NoisyMean,
     PrivateRows,
     Released,
@@ -47,6 +51,10 @@ from thesis_cli.privacy.release.implementation import (
 )
 from thesis_cli.privacy.release.plan import ReleasePlan
 from thesis_cli.privacy.release.record import Record, Release, uniform_weights
+from thesis_cli.privacy.tables.schema import Schema
+
+REHEARSED = 2000
+"""Public rows whose release is timed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,16 +88,15 @@ class CopulaMethod(Implementation):
         def stages_of(rows: int, rho: float) -> CopulaStages:
             return CopulaStages(schema, rows, rho, plan.favour)
 
+        cells = schema_cells(schema)
         stages: Callable[[float], Stages]
-        table: Iterable[Rows]
         if private.count is None:
-            stages, table = partial(SecretStages, stages_of, plan.unit), list(private.blocks)
+            stages = partial(SecretStages, stages_of, plan.unit)
         else:
-            width = schema.reals + len(schema.cardinalities)
-            stages, table = partial(stages_of, private.count), Passes(private.blocks, private.count, width)
+            stages = partial(stages_of, private.count)
         proof, found = release_stages(
             stages,
-            table,
+            Passes(private.blocks, private.count, packed_bytes(cells), partial(packed, cells)),
             private.count or LARGEST,
             plan.budget,
             private.spend,
@@ -131,6 +138,24 @@ class CopulaMethod(Implementation):
             return linear_errors(plan.schema, rows, each @ each.T, stages[0].scale)
 
         return tuple(stages), errors
+
+    def needs(self, plan: ReleasePlan, count: int, made: int) -> Needs:
+        """Seconds are those of a release of public rows, whose columns depend on each other."""
+        running = CopulaStages(plan.schema, self.effective(plan, count), total_rho(plan.budget), plan.favour)
+        vectors, rng, counting = list[Floats](), np.random.default_rng(0), 0.0
+        rows = packed(running.cells, _dependent_rows(plan.schema, REHEARSED, rng))
+        while (stage := running.stage(vectors)) is not None:
+            mean = partial(stage.mean, [rows])
+            vectors.append(mean() + running.noise(stage) * rng.standard_normal(stage.count))
+            counting += max(0.0, _seconds(partial(stage.mean, [rows] * 3)) - _seconds(mean)) / (2 * REHEARSED)
+        running.fit(vectors, 1, rng)  # compiles
+        few, many = (_seconds(partial(running.fit, vectors, n, rng)) for n in (REHEARSED, 3 * REHEARSED))
+        each = max(0.0, many - few) / (2 * REHEARSED)
+        found = super().needs(plan, count, made)
+        seconds, width = count * counting + few + each * (made - REHEARSED), packed_bytes(running.cells)
+        if is_held(None if plan.unit.secret else count, width):
+            return Needs(seconds, max(count * width, found.memory))
+        return Needs(seconds, found.memory, running.stages - 1)
 
     def rows(self, record: Record, settings: RowSettings, rng: np.random.Generator) -> Release:
         """Rows that have the tables of all pairs of columns."""
@@ -181,6 +206,23 @@ class CopulaMethod(Implementation):
             vectors.append(mean + scale * rng.standard_normal(mean.size))
             made.append(replace(stage, name=public.name, scale=scale, vector=tuple(vectors[-1].tolist())))
         return replace(record, output=with_stages(record, tuple(made)), entropy=int(rng.integers(2**63)))
+
+
+def _dependent_rows(schema: Schema, count: int, rng: np.random.Generator) -> Rows:
+    """Rows of the schema in which all columns depend on one number."""
+    from scipy.special import ndtr
+
+    width = schema.reals + len(schema.cardinalities)
+    uniform = ndtr((rng.normal(size=(count, 1)) + rng.normal(size=(count, width))) / math.sqrt(2))
+    codes = (uniform[:, schema.reals :] * np.array(schema.cardinalities)).astype(np.int64)
+    return Rows(uniform[:, : schema.reals], codes)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    """Seconds of a core that it takes."""
+    began = time.process_time()
+    work()
+    return time.process_time() - began
 
 
 def noisy_stages(record: Record) -> tuple[NoisyStage, ...]:

@@ -129,6 +129,25 @@ class ExpectedStage:
         return self.noise >= self.bound
 
 
+@dataclass(frozen=True)
+class Needs:
+    """What a release takes beside one pass over the table, roughly.
+
+    Attributes
+    ----------
+    seconds : seconds of one core, for the statistics and the synthetic rows.
+    memory : bytes, of the table that is held and of the synthetic rows.
+    passes : further passes over the table.
+    """
+
+    seconds: float
+    memory: int
+    passes: int = 0
+
+
+VALUE_BYTES = 60
+"""Bytes of memory for a value of a synthetic row, at the peak."""
+
 Errors = Callable[[], tuple[float, float | None]]
 """Computes errors of shares and of means."""
 
@@ -171,6 +190,10 @@ class Implementation(ABC):
     def noise_lines(self, record: Record) -> list[tuple[str, str]]:
         """Label and scale of each noise, for people."""
         return []
+
+    def needs(self, plan: ReleasePlan, count: int, made: int) -> Needs:
+        """Time and memory for N = `count` rows that count and `made` synthetic rows."""
+        return Needs(made * plan.size * plan.row.seconds, made * len(plan.schema.columns) * VALUE_BYTES)
 
     def passes(self, plan: ReleasePlan) -> int:
         """Number of passes over the rows."""

@@ -104,11 +104,11 @@ def _guarantee(plan: ReleasePlan, count: int | None) -> PrivacyGuarantee:
     return PrivacyGuarantee(plan.budget.epsilon, plan.row.delta(plan.noise, plan.budget.delta), neighbours, count)
 
 
-def default_rows(record: Record) -> int:
-    """Number of rows that `synthetic` makes by default: about those of the table, if rows are
+def default_rows(method: str, count: float) -> int:
+    """Number of rows that `synthetic` makes by default: about those of the table, N = `count`, if rows are
     cheap.
     """
-    return ROWS if METHODS[record.method].fits_rows else min(round(record.count.rows), LARGEST)
+    return ROWS if METHODS[method].fits_rows else min(round(count), LARGEST)
 
 
 def synthetic(
@@ -141,7 +141,7 @@ def synthetic(
         with.
     """
     check_rows(record.schema, record.method, weights, weight_bound, time_limit)
-    count = default_rows(record) if count is None else count
+    count = default_rows(record.method, record.count.rows) if count is None else count
     settings = RowSettings(count, weights, weight_bound, public, time_limit, jobs, progress)
     made = implementation_of(record.method).rows(record, settings, generator(record.entropy, "rows"))
     return replace(made, points=obey(made.schema, made.points))

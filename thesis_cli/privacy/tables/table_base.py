@@ -11,7 +11,8 @@ import numpy as np
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.tables.column import UNREADABLE_VALUE, Values
 
-CHUNK = 65_536
+CHUNK = 8192
+"""Rows of a part of a table: as Python's objects, some MB of it are in memory at a time."""
 
 REFUSALS = (ValueError, ArithmeticError, TypeError, LookupError, RuntimeError, AttributeError)
 """Errors that packages raise about a value that they cannot convert; the messages may quote it."""

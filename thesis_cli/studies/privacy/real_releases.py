@@ -15,7 +15,7 @@ from thesis_cli.privacy.embedding.features import draw_features
 from thesis_cli.privacy.embedding.points import synthesise
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget
-from thesis_cli.privacy.mechanisms.stages import OpenDPStages, Passes, release_stages, total_rho
+from thesis_cli.privacy.mechanisms.stages import OpenDPStages, release_stages, total_rho
 from thesis_cli.studies.privacy.evaluation import histogram_release
 from thesis_cli.studies.privacy.real_tables import RealTable
 from thesis_cli.studies.privacy.seeded import SeededGaussian, subspace_release
@@ -82,10 +82,9 @@ def copula(
     """Rows of `dp-release --method copula`, of each count, by one draw of noise."""
     private, schema = table.private, table.schema
     plan = CopulaStages(schema, len(private), total_rho(budget), favour)
-    passes = Passes([private], len(private), schema.reals + len(schema.cardinalities))
     _, stages = release_stages(
         lambda _: plan,
-        passes,
+        [private],
         len(private),
         budget,
         lambda *_: None,
