@@ -187,8 +187,9 @@ def _by_parts(graph: FactorGraph, memory: int) -> Marginals | None:
         if not part or not own:
             return None
         log_z, method = small.constant + part[1] + own.log_z, own.method
-        for i, probabilities in zip(part[2], np.split(own.probabilities, np.cumsum(part[0].cardinalities)), strict=False):
-            found[i] = probabilities
+        tables = np.split(own.probabilities, np.cumsum(part[0].cardinalities))
+        for i, table in zip(part[2], tables, strict=False):
+            found[i] = table
         left -= {*part[2], *kept}
         kept = {max(left, default=0)}  # parents come first as a rule, and are in the part of a child
     return Marginals(log_z, small.original_marginals(np.concatenate(found)), method)
