@@ -1,4 +1,4 @@
-"""An upper bound on ln Z in milliseconds: each variable is summed over in one table, and maximised over in the others."""
+"""An upper bound on ln Z in milliseconds: each variable is summed over in one table and maximised over in others."""
 
 from __future__ import annotations
 
