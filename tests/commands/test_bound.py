@@ -47,7 +47,9 @@ def test_mini_buckets_give_both_sides_and_samples_an_interval_and_propagation_is
     assert (upper.kind, lower.kind) == ("upper bound", "lower bound")
     assert lower.value < exact.value < upper.value
     how = {"method": "importance", "table_size": 8, "seed": 1, "confidence": 0.9}
-    sampled = tc.bound(graph, **how).estimates[0]
+    sampled, above = tc.bound(graph, **how).estimates
+    assert above.kind == "upper bound"
+    assert exact.value < above.value
     assert sampled.low < exact.value < sampled.high
     assert sampled == tc.bound(graph, **how).estimates[0]
     near = tc.bound(graph, method="junction-graph", table_size=8).estimates[0]

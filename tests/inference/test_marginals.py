@@ -9,11 +9,21 @@ from hypothesis import given
 from tests.conftest import all_states, factor_graphs
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
 from thesis_cli.inference import marginals
-from thesis_cli.inference.marginals import BackwardRoute, exact_marginals
+from thesis_cli.inference.marginals import BackwardRoute, _by_parts, exact_marginals
 from thesis_cli.inference.message_passing.belief_propagation import bethe_log_partition_function
 from thesis_cli.inference.message_passing.trw import trw_log_partition_function
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.studies.models.examples import ising
+from thesis_cli.studies.models.layered_networks import causes
+
+
+def expected_marginals(graph):
+    """By enumeration; the model has a possible configuration."""
+    states = all_states(graph)
+    phi = graph.log_potential(states)
+    p = np.exp(phi - phi.max())
+    p /= p.sum()
+    return np.concatenate([np.bincount(states[:, i], p, k) for i, k in enumerate(graph.cardinalities)])
 
 
 @given(factor_graphs())
@@ -25,14 +35,26 @@ def test_both_algorithms_agree_with_brute_force(graph):
             with pytest.raises(NoConfiguration):
                 exact_marginals(graph, memory=memory)
         return
-    p = np.exp(phi - phi.max())
-    p /= p.sum()
-    expected = np.concatenate([np.bincount(states[:, i], p, k) for i, k in enumerate(graph.cardinalities)])
+    expected = expected_marginals(graph)
     for memory, method in ((2**20, "elimination"), (0, "enumeration")):
         found = exact_marginals(graph, memory=memory)
         assert found.method == method
         np.testing.assert_allclose(found.probabilities, expected, atol=1e-12)
         assert found.log_z == pytest.approx(np.logaddexp.reduce(phi), abs=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_nodes_below_the_evidence_come_part_by_part(seed):
+    """Causes of 3 findings, one of which is observed, against enumeration."""
+    network = causes(2, 3, 2, 0.5, np.random.default_rng(seed))
+    graph = network.graph.condition(dict(list(network.evidence.items())[:1]))
+    found = _by_parts(graph, 2**20)
+    np.testing.assert_allclose(found.probabilities, expected_marginals(graph), atol=1e-12)
+    assert found.log_z == pytest.approx(np.logaddexp.reduce(graph.log_potential(all_states(graph))), abs=1e-10)
+
+
+def test_no_parts_where_one_does_not_fit():
+    assert _by_parts(causes(2, 3, 2, 0.5, np.random.default_rng(0)).conditioned(), 0) is None
 
 
 def test_enumeration_adds_up_over_blocks():

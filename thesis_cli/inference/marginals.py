@@ -35,8 +35,9 @@ ELIMINATION_BACK, TREE_BACK = 5.0, 2.5
 FEW = 2**22
 """Configurations up to which enumeration takes seconds at most."""
 
-MOST_SECONDS = 60.0
-"""Time for sparse elimination, whose cost is not known beforehand."""
+MOST_SECONDS, PASSES = 60.0, 3.0
+"""Time for sparse elimination, whose cost is not known beforehand: so many seconds at most, and as many as the
+passes of the quickest route are predicted to take."""
 
 
 class Marginals(NamedTuple):
@@ -80,19 +81,13 @@ def exact_marginals(
     if not any(route.seconds <= QUICK for route in routes):
         if graph.size <= min(max_configurations, FEW):
             return _by_enumeration(graph, max_configurations, progress)
-        if found := _by_supports(graph, memory):
+        if not routes and (found := _by_parts(graph, memory)):
             return found
-    for route in sorted(routes, key=lambda route: route.back):
-        try:
-            log_z, marginals = route.solver.marginals()
-        except ModelTooLarge as error:
-            refusals.append(error)
-            continue
-        if route.reduction:
-            return Marginals(
-                route.reduction.constant + log_z, route.reduction.original_marginals(marginals), route.solver.name
-            )
-        return Marginals(log_z, marginals, route.solver.name)
+        seconds = min([MOST_SECONDS, *(PASSES * route.seconds for route in routes)])
+        if found := _by_supports(graph, memory, seconds):
+            return found
+    if found := _by_routes(routes, refusals):
+        return found
     if graph.size > max_configurations:
         raise ModelTooLarge.best(refusals)
     return _by_enumeration(graph, max_configurations, progress)
@@ -167,9 +162,51 @@ def _eliminated(solver: Elimination, reduction: Reduction | None = None) -> Back
     return BackwardRoute(solver, solver.cost.seconds, ELIMINATION_BACK * solver.cost.seconds, reduction)
 
 
-def _by_supports(graph: FactorGraph, memory: int) -> Marginals | None:
+def _by_routes(routes: list[BackwardRoute], refusals: list[ModelTooLarge]) -> Marginals | None:
+    """Marginals by the quickest solver whose pass back fits; None if there is none, and why is added to `refusals`."""
+    for route in sorted(routes, key=lambda route: route.back):
+        try:
+            log_z, marginals = route.solver.marginals()
+        except ModelTooLarge as error:
+            refusals.append(error)
+            continue
+        if route.reduction:
+            return Marginals(
+                route.reduction.constant + log_z, route.reduction.original_marginals(marginals), route.solver.name
+            )
+        return Marginals(log_z, marginals, route.solver.name)
+    return None
+
+
+def _by_parts(graph: FactorGraph, memory: int) -> Marginals | None:
+    """Marginals of the variables that are left once leaves are summed out, then of one leaf after the other with
+    what it needs; None if a part does not fit. In a Bayesian network, nodes below the evidence may make the
+    whole far wider than each part.
+    """
+    from thesis_cli.inference.zeros.leaves import without_leaves
+    from thesis_cli.inference.zeros.reduction import reduced
+
+    small = reduced(graph)
+    states = small.graph.cardinalities
+    found = [np.full(k, 1 / k) for k in states]  # as long as no table depends on it
+    left, kept, log_z, method = set(range(len(states))), set[int](), 0.0, ""
+    while left:
+        part = without_leaves(small.graph, kept)
+        own = part and _by_routes(*backward_routes(part[0], memory))
+        if not part or not own:
+            return None
+        log_z, method = small.constant + part[1] + own.log_z, own.method
+        tables = np.split(own.probabilities, np.cumsum(part[0].cardinalities))
+        for i, table in zip(part[2], tables, strict=False):
+            found[i] = table
+        left -= {*part[2], *kept}
+        kept = {max(left, default=0)}  # parents come first as a rule, and are in the part of a child
+    return Marginals(log_z, small.original_marginals(np.concatenate(found)), method)
+
+
+def _by_supports(graph: FactorGraph, memory: int, seconds: float) -> Marginals | None:
     """Marginals by elimination on the supports of tables; None if there are no zeros, or the tables
-    are too large or too slow.
+    are too large or take longer than some seconds.
     """
     if not graph.has_zeros:
         return None
@@ -177,7 +214,7 @@ def _by_supports(graph: FactorGraph, memory: int) -> Marginals | None:
 
     try:
         sparse = SparseElimination(graph, memory)
-        return Marginals(*sparse.marginals(time.monotonic() + MOST_SECONDS), sparse.name)
+        return Marginals(*sparse.marginals(time.monotonic() + seconds), sparse.name)
     except (ModelTooLarge, OutOfTime):
         return None
 

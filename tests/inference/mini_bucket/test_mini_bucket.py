@@ -11,6 +11,7 @@ from tests.conftest import all_states, factor_graphs
 from tests.tiers import examples
 from thesis_cli.base.errors import NoConfiguration, OutOfTime
 from thesis_cli.inference.exact import exact_log_partition_function
+from thesis_cli.inference.mini_bucket import mini_bucket
 from thesis_cli.inference.mini_bucket.mini_bucket import mini_bucket_bounds
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import random_spin_glass
@@ -67,3 +68,20 @@ def test_the_time_is_kept():
     graph = random_spin_glass(12, 12, 1.0, 1.0, "mixed", np.random.default_rng(0)).graph()
     with pytest.raises(OutOfTime):
         mini_bucket_bounds(graph, deadline=time.monotonic() - 1)
+
+
+def test_an_upper_bound_stays_if_the_time_ends_before_the_first_lower_one(monkeypatch):
+    graph = random_spin_glass(5, 5, 1.0, 1.0, "mixed", np.random.default_rng(0)).graph()
+    run = mini_bucket.Tightened.run
+
+    def slow(self, *how):
+        if self.side == "lower":
+            raise OutOfTime("the time is up")
+        run(self, *how)
+
+    monkeypatch.setattr(mini_bucket, "FIRST", 4.0)
+    monkeypatch.setattr(mini_bucket.Tightened, "run", slow)
+    monkeypatch.setattr(mini_bucket, "_larger", lambda *_: None)
+    found = mini_bucket_bounds(graph, deadline=time.monotonic() + 60)
+    assert found.lower == -np.inf
+    assert exact_log_partition_function(graph)[0] < found.upper < np.inf

@@ -187,7 +187,7 @@ def importance(graph: FactorGraph, options: LnZOptions, progress: Progress) -> L
 
     from thesis_cli.base.rounding import log_of_sum
     from thesis_cli.inference.mini_bucket.sampling import importance_estimate
-    from thesis_cli.perturbation.estimate import Estimate, exact_estimate
+    from thesis_cli.perturbation.estimate import Estimate, exact_estimate, fixed_estimate
 
     rng = np.random.default_rng(options.noise())
     found = importance_estimate(
@@ -209,7 +209,7 @@ def importance(graph: FactorGraph, options: LnZOptions, progress: Progress) -> L
         method="importance",
         source="Liu, Fisher and Ihler 2015",
     )
-    return LnZAnswer((estimate,))
+    return LnZAnswer((estimate, fixed_estimate(found.bound, "upper bound", "mini-bucket", "Liu and Ihler 2011")))
 
 
 def junction_graph(graph: FactorGraph, options: LnZOptions, progress: Progress) -> LnZAnswer:

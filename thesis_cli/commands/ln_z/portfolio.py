@@ -77,6 +77,7 @@ def portfolio(
     ModelTooLarge : nothing was found in time.
     """
     from thesis_cli.inference.exact import FIRST_SHARE, exact_plan
+    from thesis_cli.inference.zeros.leaves import summed
 
     end = time.monotonic() + seconds
     plan = exact_plan(graph, options.memory, max_configurations, seconds, options.jobs)
@@ -84,25 +85,28 @@ def portfolio(
         return _exact(*plan.quick())
     seconds = max(LEAST, end - time.monotonic())
     logger.info("no exact ln Z at once: %s; all methods have %.0f s", plan.refusal.problem, seconds)
-    graph, constant = (plan.smaller.graph, plan.smaller.constant) if plan.smaller else (graph, 0.0)
+    shift = 0.0, 0.0
+    if plan.smaller:
+        graph, constant = summed(plan.smaller)
+        shift = constant, ROUNDING * len(plan.smaller.graph.cardinalities) * (1 + abs(constant))
     alone = options.jobs == 1
     least = min(LEAST_ALONE if alone else LEAST, seconds)
     shared = seconds * (1 - FIRST_SHARE if alone and plan.promising else 1)
     approximate = [
-        Attempt(name, _approximate, (name, graph, constant, options), max(share.most * shared, least))
+        Attempt(name, _approximate, (name, graph, shift, options), max(share.most * shared, least))
         for name, share in SHARES.items()
         if share.alone or not alone
     ]
     if alone and graph.has_zeros:
         approximate.sort(key=lambda attempt: attempt.name != SEEKER)
     known = Known(hard=graph.has_zeros)
-    known.add(FALLBACK, _moved(_simple(graph), constant))
+    known.add(FALLBACK, _moved(_simple(graph), *shift))
     uses = sum(len(factor.scope) for factor in graph.factors)
     chains = min(CHAINS, GLANCE // (TEMPERATURES * max(1, uses)))
     if graph.has_zeros and chains > 1:
         own = {"chains": chains, "temperatures": TEMPERATURES}
         with suppress(InputError):  # a log-potential that is too large
-            known.add(SEEKER, _moved(answer(SEEKER, graph, replace(options, jobs=1), own=own), constant))
+            known.add(SEEKER, _moved(answer(SEEKER, graph, replace(options, jobs=1), own=own), *shift))
     with progress(math.ceil(seconds), "s") as tick:
         asked = _in_order(plan, approximate, seconds, alone=alone)
         for attempt, found in attempts(asked, seconds, options.jobs, tick):
@@ -130,7 +134,8 @@ def _exact(log_z: float, method: str) -> LnZAnswer:
 def _in_order(plan: ExactPlan, approximate: Sequence[Attempt], seconds: float, *, alone: bool) -> list[Attempt]:
     """A promising exact algorithm, which leaves some time to the others; the first approximation, the other exact
     algorithms, and the other approximations. On one core the other exact algorithms wait for all approximations
-    but the last, which takes what is left, and have half of their time.
+    but the last, which takes what is left, and have half of their time; a promising one leaves time for that
+    approximation only.
     """
     from thesis_cli.inference.exact import FIRST_SHARE
 
@@ -140,11 +145,13 @@ def _in_order(plan: ExactPlan, approximate: Sequence[Attempt], seconds: float, *
     if not alone:
         return [*first, *approximate[:1], *rest, *approximate[1:]]
     rest = [replace(a, seconds=a.seconds / 2) for a in rest]
+    if first:
+        return [*first, *approximate[-1:], *approximate[:-1], *rest]
     return [*first, *approximate[:-1], *rest, *approximate[-1:]]
 
 
 def _approximate(
-    deadline: float, name: str, graph: FactorGraph, constant: float, options: LnZOptions
+    deadline: float, name: str, graph: FactorGraph, shift: tuple[float, float], options: LnZOptions
 ) -> Iterator[LnZAnswer]:
     """Answers of one method: by more and more samples or temperatures, if it takes any."""
     from thesis_cli.inference.choose import map_solver
@@ -157,7 +164,7 @@ def _approximate(
     while growth >= ENOUGH:
         began = time.monotonic()
         given = replace(options, samples=count) if grows == "samples" else options
-        yield _moved(answer(name, graph, given, own={grows: count}), constant)
+        yield _moved(answer(name, graph, given, own={grows: count}), *shift)
         if not grows:
             return
         now = time.monotonic()
@@ -166,16 +173,13 @@ def _approximate(
 
 
 def _simple(graph: FactorGraph) -> LnZAnswer:
-    """Bounds that need no time: the largest entries times the number of configurations, and one configuration."""
+    """Bounds that need no time: sums of each variable in one table, and one configuration."""
     import numpy as np
 
+    from thesis_cli.inference.mini_bucket.single_sums import single_sums_bound
     from thesis_cli.perturbation.estimate import fixed_estimate
 
-    tops = [float(factor.table.max()) for factor in graph.factors]
-    sizes = [math.log(k) for k in graph.cardinalities]
-    upper = math.fsum(tops + sizes)
-    slack = ROUNDING * (1 + math.fsum(map(abs, tops)) + math.fsum(sizes))
-    rows = [fixed_estimate(upper + slack, "upper bound", "largest entries", "this project")]
+    rows = [fixed_estimate(single_sums_bound(graph), "upper bound", "single sums", "Dechter and Rish 2003")]
     one = np.zeros((1, len(graph.cardinalities)), np.int64)
     if (lower := float(graph.log_potential(one)[0])) > -math.inf:
         entries = [abs(float(factor.table.flat[0])) for factor in graph.factors]
@@ -184,11 +188,16 @@ def _simple(graph: FactorGraph) -> LnZAnswer:
     return LnZAnswer(tuple(rows))
 
 
-def _moved(found: LnZAnswer, constant: float) -> LnZAnswer:
-    """Finite estimates of ln Z of a smaller model as those of the model; what bounds it leaves room for rounding."""
+def _moved(found: LnZAnswer, constant: float, drift: float = 0.0) -> LnZAnswer:
+    """Finite estimates of ln Z of a smaller model as those of the model; what bounds it leaves room for rounding.
+
+    Parameters
+    ----------
+    constant, drift : what the smaller model lacks, and how far rounding may have moved that.
+    """
     rows = []
     for e in found.estimates:
-        slack = ROUNDING * (abs(constant) + abs(e.value))
+        slack = drift + ROUNDING * (abs(constant) + abs(e.value))
         room = -slack if "lower bound" in e.kind else slack if "upper bound" in e.kind else 0.0
         ends = (room, room) if e.confidence == 1 else (-slack, slack)
         if math.isfinite(e.value):

@@ -27,8 +27,8 @@ GAIN = 1e-3
 """A stage ends when a pass gains less than this share of what all passes of it have gained."""
 RESERVE = 0.1
 """Share of the time that is kept for what no deadline interrupts."""
-SEARCH, SEARCH_SHARE = 10.0, 0.3
-"""Most seconds, and most of the time, of the search for a possible configuration."""
+SEARCH, SEARCH_SHARE, LEAST_SEARCH = 10.0, 0.3, 1.0
+"""Most seconds, and most of the time, of the search for a possible configuration, and its least seconds."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,10 @@ class Tightened:
 
     @property
     def bound(self) -> float:
-        """The bound, which holds in spite of rounding."""
-        if not math.isfinite(self.value):
-            return self.value
+        """The bound, which holds in spite of rounding; infinite if there is none."""
         sign = 1 if self.side == "upper" else -1
+        if not math.isfinite(self.value):
+            return sign * math.inf if self.plan is None else self.value
         return math.nextafter(self.value + sign * self.margin, sign * math.inf)
 
     def passes_again(self) -> Passes:
@@ -206,7 +206,11 @@ def tightened(
             if each.side == "lower" and known is None:
                 known = _known(graph, found, plan, deadline)
             now = time.monotonic()
-            each.run(plan, passes, (now + (deadline - now) / (len(found) - k), deadline), known)
+            try:
+                each.run(plan, passes, (now + (deadline - now) / (len(found) - k), deadline), known)
+            except OutOfTime:
+                if all(other.plan is None for other in found.values()):
+                    raise
         if plan.exact:
             break
         done = sum(each.passes for each in found.values()) - before
@@ -225,7 +229,9 @@ def _known(graph: FactorGraph, found: dict[Side, Tightened], plan: MiniBucketPla
         return None
     upper = found.get("upper")
     seconds = min(SEARCH, SEARCH_SHARE * (deadline - time.monotonic()))
-    return possible_states(graph, upper.passes_again() if upper and upper.plan else None, max(1.0, seconds))
+    if seconds < LEAST_SEARCH and found["lower"].plan:  # it was looked for before
+        return None
+    return possible_states(graph, upper.passes_again() if upper and upper.plan else None, max(LEAST_SEARCH, seconds))
 
 
 def _fixed(planner: Planner, fits: Callable[[MiniBucketPlan], bool]) -> MiniBucketPlan:

@@ -17,8 +17,8 @@ from thesis_cli.models.factor_graph import FactorGraph
 
 SAMPLES = 100_000
 """Number of samples without a deadline."""
-BOUND_SHARE = 0.5
-"""Share of the time that goes to the bound."""
+BOUND_SHARE, LEAST_BOUND = 0.5, 2.0
+"""Share of the time that goes to the bound, and seconds that it has at least if there are as many."""
 EFFECTIVE = 100
 """Effective samples below which an estimate is not to be trusted."""
 
@@ -82,7 +82,7 @@ def importance_estimate(
     OutOfTime : the time was up before the first bound.
     """
     now = time.monotonic()
-    until = None if deadline is None else now + BOUND_SHARE * (deadline - now)
+    until = None if deadline is None else min(deadline, now + max(LEAST_BOUND, BOUND_SHARE * (deadline - now)))
     best = tightened(graph, memory, until, sides=("upper",), limit=limit, keep=True)["upper"]
     if best.value == -math.inf:
         raise NoConfiguration()
