@@ -9,6 +9,7 @@ import resource
 import pytest
 
 from tests.reproduction.test_task_file import Echo
+from thesis_cli.base.errors import WorkFailed
 from thesis_cli.reproduction.publication import publish_sweep
 from thesis_cli.reproduction.tasks import TaskFile, TaskSpec
 
@@ -122,14 +123,19 @@ def test_nothing_is_written_of_nothing(make):
 
 @pytest.mark.parametrize("damaged", [0, 1, 2])
 def test_a_damaged_result_is_none(make, damaged):
-    """The first one too, which others have their heading from."""
+    """A run that has seen it whole writes no table without it; the next one lacks its row, also where it is the
+    first, which others have their heading from.
+    """
     given = [({"a": k}, 0, "x\n1\n") for k in range(3)]
     tasks, out, before = make(*given)
     (segment,) = (tasks.path.parent / "segments").iterdir()
     place = tasks.store.results[tasks.keys[damaged]]
     data = segment.read_bytes()
     segment.write_bytes(data[: place.start] + data[place.start :].replace(b"\n1\n", b"\n2\n", 1))
-    assert publish_sweep(tasks, out) == (2, 2)
+    with pytest.raises(WorkFailed, match="was damaged or removed meanwhile; run this again"):
+        publish_sweep(tasks, out)
+    assert read(out) == before
+    assert publish_sweep(TaskFile(tasks.path, tasks.work), out) == (2, 2)
     assert read(out) == before[: 1 + damaged] + before[2 + damaged :]
     assert json.loads(out.with_suffix(".json").read_text())["finished"] == 2
 
