@@ -64,6 +64,11 @@ def test_an_identical_table_of_other_code_has_a_new_record_on_demand(publish, cs
     assert record(csv)["code"] == ["code"]
     assert publish(OLD, code="other", replace=True).replaced == ""
     assert record(csv)["code"] == ["other"]
+    csv.with_suffix(".json").write_text(json.dumps(record(csv) | {"git_commit": "an older one"}))
+    publish(OLD, code="other")
+    assert record(csv)["git_commit"] == "an older one"
+    publish(OLD, code="other", replace=True)
+    assert record(csv)["git_commit"] != "an older one"
 
 
 def test_a_committed_table_that_differs_stays_and_the_new_one_is_kept_beside(publish, csv):

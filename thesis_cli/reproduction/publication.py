@@ -101,8 +101,7 @@ def publish(
     A table that is equal within the tolerances of its columns does not. One that differs does if
     nothing committed would be lost (the preset is not `paper`, or the file is damaged), if its
     record describes other settings, another version or seed, or if `replace` is true; otherwise it
-    goes to the store. The record of an identical table stays, unless `replace` is true and other
-    code gave the table.
+    goes to the store. The record of an identical table stays, unless `replace` is true.
 
     Raises
     ------
@@ -137,8 +136,7 @@ def publish(
                 return Published(experiment.id, found, beside=beside)
             return Published(experiment.id, found)
     code = sorted({result.code for result in results})
-    recorded = describes(record, {**what, "code": code} if replace else what)
-    if not (found and found.verdict == IDENTICAL and recorded):
+    if replace or not (found and found.verdict == IDENTICAL and describes(record, what)):
         seconds = [result.seconds for result in results]
         times = {"task_seconds": round(sum(seconds), 1), "slowest_seconds": round(max(seconds), 1)}
         of_table = {**times, DIGEST: hashlib.sha256(merged.encode()).hexdigest()}
