@@ -52,7 +52,7 @@ class ReproduceRequest(EngineRequest):
 
     ids: tuple[str, ...] | None = _ids()
     preset: str = _preset("quick")
-    replace: bool = option(False, "Replace committed tables and their records by recomputed ones, also tables that differ.")
+    replace: bool = option(False, "Replace committed tables and records by recomputed ones, even if they differ.")
     refresh: bool = option(False, "Run tasks again whose results come from older code.")
     any_code: bool = option(
         False, "Compute results of preset paper with code that is not committed, or that no remote branch has."
