@@ -34,7 +34,7 @@ def workers(engine, driver):
         return [["scancel", "--signal=KILL", job] for job in jobs.split()]
     command = ["ps", "--ppid", str(driver), "-o", "pid=,cputimes=,args="]
     rows = [line.split(None, 2) for line in subprocess.run(command, capture_output=True, text=True).stdout.splitlines()]
-    busy = [(pid, words) for pid, seconds, words in rows if int(seconds) > 1]
+    busy = [(pid, words) for pid, seconds, words in rows if int(seconds) > 4]  # older than their start
     return [["kill", "-9", pid] for pid, words in busy if "spawn_main" in words or "LokyProcess" in words]
 
 

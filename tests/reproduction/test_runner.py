@@ -7,11 +7,13 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import nullcontext
 from dataclasses import asdict
 
 import pytest
+from distributed import LocalCluster
 
 from tests.conftest import ROOT
 from thesis_cli.base.errors import InputError, WorkFailed
@@ -210,6 +212,16 @@ def test_a_dask_scheduler_that_does_not_answer(checkout, monkeypatch):
     monkeypatch.setattr(dask_engine, "PATIENCE", 0.1)
     with pytest.raises(InputError, match="no dask scheduler answers at tcp"):
         run(checkout, engine=DaskEngine("tcp://127.0.0.1:1"))
+
+
+def test_a_run_ends_where_no_dask_worker_is_left(checkout, monkeypatch):
+    """It would wait for ever: workers that are killed while they start are not started again."""
+    monkeypatch.setattr(dask_engine, "PATIENCE", 2)
+    (checkout.experiments / "toy.py").write_text(SOURCE.replace('"pause": 0}', '"pause": 600}'))
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+        threading.Timer(2, cluster.scale, [0]).start()
+        with pytest.raises(InputError, match="no dask worker is left"):
+            run(checkout, engine=DaskEngine(cluster.scheduler_address))
 
 
 def test_a_task_that_always_dies_is_given_up(checkout):

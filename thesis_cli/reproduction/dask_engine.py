@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -15,12 +16,14 @@ from thesis_cli.reproduction.engines import Unfinished, attempt
 from thesis_cli.reproduction.tasks import Pending
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client, Future, as_completed
 
 AHEAD = 2000
 """Tasks that the scheduler holds at once, so that its memory does not grow with their number."""
 PATIENCE = 30
-"""Seconds within which a scheduler must answer."""
+"""Seconds within which a scheduler must answer, and after which workers are counted where nothing ends."""
+PAUSE = 0.01
+"""Seconds between two looks at what has ended."""
 
 
 class DaskEngine:
@@ -49,7 +52,8 @@ class DaskEngine:
 
         Raises
         ------
-        InputError : no scheduler or no worker answers, the scheduler ends, or a worker has several threads.
+        InputError : no scheduler or no worker answers, all workers or the scheduler end, or a worker has
+            several threads.
         OSError : a worker could not write a file.
         """
         from distributed import KilledWorker, as_completed
@@ -71,7 +75,7 @@ class DaskEngine:
                     finished.add(future)
 
             submit()
-            for future in finished:
+            for future in _ended(client, finished):
                 batch = given.pop(future)
                 try:
                     error = future.exception()
@@ -114,6 +118,26 @@ class DaskEngine:
             raise InputError(f"no dask scheduler answers at {self.scheduler}", "start one: dask scheduler") from error
         with client:
             yield client
+
+
+def _ended(client: Client, futures: as_completed) -> Iterator[Future]:
+    """Futures as they end, as long as there is a worker: one that is killed while it starts has no successor.
+
+    Raises
+    ------
+    InputError : nothing has ended for a while, and no worker is left.
+    """
+    last = time.monotonic()
+    while not futures.is_empty():
+        if futures.has_ready():
+            yield next(futures)
+            last = time.monotonic()
+        elif time.monotonic() - last < PATIENCE:
+            time.sleep(PAUSE)
+        elif client.nthreads():
+            last = time.monotonic()
+        else:
+            raise InputError("no dask worker is left", "run this again: results stay")
 
 
 def _check_workers(client: Client) -> int:
