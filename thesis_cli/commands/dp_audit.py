@@ -209,9 +209,10 @@ def run(request: AuditRequest, progress: Progress) -> AuditResult:
     """Audit each method, by its entry point in the library and by the command, or on a table."""
     if request.table is not None:
         return _own(request, progress)
+    from thesis_cli.privacy.audit.cases import CASES
     from thesis_cli.privacy.audit.runs import audit
     from thesis_cli.privacy.audit.scores import subject
-    from thesis_cli.privacy.audit.stages import CASES, stage_audit
+    from thesis_cli.privacy.audit.stages import stage_audit
 
     chosen = [(method, noise) for method, noise in NOISY if request.method in ("all", method)]
     parts = len(chosen) * (2 if request.command_runs else 1)
