@@ -422,10 +422,10 @@ def _measured(request: ReleaseRequest, plan: ReleasePlan, spending: Spending, pr
     """The record of a new release; if a file is named, it is written before this returns."""
     from thesis_cli.privacy.release.implementation import implementation_of
     from thesis_cli.privacy.release.release import private_record
-    from thesis_cli.privacy.tables.persons import rows_that_count
+    from thesis_cli.privacy.tables.persons import columns_read, rows_that_count
 
     table = _opened(request, plan)
-    spending.identify(table, plan.budget)
+    spending.identify(table, plan.budget, columns_read(plan.schema, request.person))
     blocks, count = rows_that_count(
         table, plan.schema, request.person, request.contribution_bound, plan.entropy, request.unknown
     )
@@ -482,7 +482,7 @@ def _result_of(request: ReleaseRequest, record: Record, total: Total | None, pro
 def _preview(request: ReleaseRequest, plan: ReleasePlan, spending: Spending, began: float) -> ReleaseResult:
     """Checks and expected errors of a release that is not made."""
     from thesis_cli.commands.release.preview import preview
-    from thesis_cli.privacy.tables.persons import rows_that_count
+    from thesis_cli.privacy.tables.persons import columns_read, rows_that_count
 
     table = _opened(request, plan)
 
@@ -498,7 +498,7 @@ def _preview(request: ReleaseRequest, plan: ReleasePlan, spending: Spending, beg
             yield lambda: check_delta(plan.budget.delta, count, request.accept_delta)
         if out is not None:
             yield lambda: check_unpaid(out, request.overwrite)
-        yield lambda: spending.identify(table, plan.budget)
+        yield lambda: spending.identify(table, plan.budget, columns_read(plan.schema, request.person))
 
     found, cells = preview(plan, table, count, checks, spending, request.rows, request.unknown, began)
     settings = settings_of(request, method=plan.method)

@@ -8,7 +8,7 @@ import logging
 import re
 import shlex
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -129,10 +129,14 @@ class Spending:
         identity = None if file is None else file_identity(file)
         return cls(ledger, found, limit and Budget(*limit), note, file=identity, named=name is not None, new=new)
 
-    def identify(self, table: Table, budget: Budget) -> None:
+    def identify(self, table: Table, budget: Budget, names: Sequence[str]) -> None:
         """Read the content of a table for the ledger, and refuse one that is charged elsewhere.
 
         The error depends on private rows: it is for people who may see the table.
+
+        Parameters
+        ----------
+        names : columns that the release reads, in that order; they may not change from now on.
 
         Raises
         ------
@@ -142,6 +146,7 @@ class Spending:
             return
         from thesis_cli.privacy.accounting.identity import content_of
 
+        table.watch(names)
         self._content = cache(lambda key: content_of(table.chunks(), key))
         self.check(budget)
 
