@@ -109,11 +109,11 @@ def open_regular(path: str | Path, remedy: str = "", flags: int = 0) -> Buffered
     InputError : it is no regular file.
     OSError : it cannot be opened.
     """
-    file = open(path, "rb", opener=lambda name, mode: os.open(name, mode | os.O_NONBLOCK | flags))  # noqa: SIM115
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
         raise InputError("it is no regular file", remedy, source=path)
-    return file
+    return open(descriptor, "rb")
 
 
 def is_url(path: str | Path) -> bool:

@@ -159,7 +159,7 @@ ALIKE += [
     "people_",
     ".people",
     "peop\u0142e",
-    "p\u0275ople",
+    "pe\u0275ple",
     "\u1d18\u1d07\u1d0f\u1d18\u029f\u1d07",
     "\ua4d1eople",
     "\u13e2eople",
