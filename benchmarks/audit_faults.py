@@ -43,6 +43,7 @@ from thesis_cli.privacy.tables.schema import Schema
 BUDGET, CONFIDENCE = Budget(20.0, 1e-6), 0.999
 FACTORS = (1.0, 0.3, 0.1, 0.03, 0.0)
 RELEASES, PERSONS, SECRET = "copula, all types", "copula, persons", "copula, secret N"
+VECTORS = "features, all vectors", "subspace, all vectors"
 SUMS, CHOICES, OF_PERSONS = "dp-measure", "dp-measure, quantiles", "dp-measure, persons"
 
 
@@ -184,7 +185,7 @@ FAULTS: dict[str, tuple[tuple[str, ...], Callable[[], list[Any]]]] = {
     "none": (tuple(CASES), list),
     "noise times 0.01": ((RELEASES,), lambda: _less_noise(0.01)),
     "noise times 0.9": ((RELEASES,), lambda: _less_noise(0.9)),
-    "noise times 0.9 ": ((SUMS, CHOICES, OF_PERSONS), lambda: _less_noise(0.9)),
+    "noise times 0.9 ": ((SUMS, CHOICES, OF_PERSONS, *VECTORS), lambda: _less_noise(0.9)),
     "noise times 0.97": ((RELEASES,), lambda: _less_noise(0.97)),
     "second stage planned from the first without noise": ((RELEASES,), _raw_plan),
     **{
@@ -234,10 +235,13 @@ FAULTS: dict[str, tuple[tuple[str, ...], Callable[[], list[Any]]]] = {
         lambda: _counts_with(1 / 3, lambda columns: "day" in columns, told=True),
     ),
     "a record with one bit of the table": (("marginals",), _public_bit),
-    "counts of one of five columns without noise": (
-        ("marginals",),
-        lambda: _counts_with(0.0, lambda columns: columns == ("flag",), told=False),
-    ),
+    **{
+        f"counts of a column of {levels} levels without noise": (
+            ("marginals",),
+            lambda name=name: _counts_with(0.0, lambda columns: columns == (name,), told=False),
+        )
+        for name, levels in (("place", 40), ("flag", 2))
+    },
     "pairs chosen by counts without noise": (("marginals",), _pairs_by_counts),
     "sensitivity of counts halved": ((SUMS,), lambda: _times(CellCounts, "sensitivity", 0.5)),
     "sensitivity of means halved": ((SUMS,), lambda: _times(Mean, "sensitivity", 0.5)),

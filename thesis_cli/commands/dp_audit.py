@@ -94,9 +94,10 @@ class AuditRequest(Request):
     stage_runs: int = option(
         100,
         "Releases of each kind in which the noise of every vector is measured: by copula with columns of all types, "
-        "a twentieth as many by marginals, and with --method all by dp-measure; 0 for none.",
+        "ten times as many by features and subspace, a twentieth as many by marginals, and with --method all by "
+        "dp-measure; 0 for none.",
         least=0,
-        methods=("all", "copula", "marginals"),
+        methods=("all", "copula", "features", "marginals", "subspace"),
     )
     seconds: float | None = option(
         None, "Seconds that the whole audit may take; it then makes fewer releases.", above=0

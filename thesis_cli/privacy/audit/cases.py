@@ -13,12 +13,14 @@ from dataclasses import replace
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.privacy.audit.pairs import vector_pair
+from thesis_cli.privacy.audit.scores import public_part
 from thesis_cli.privacy.audit.stages import Case, ChoiceStage, Stage
 from thesis_cli.privacy.copula.copula import CopulaStages
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.measure import quantiles
 from thesis_cli.privacy.measure.measure import Plan, measured
-from thesis_cli.privacy.mechanisms.mechanism import Budget, Calibration, Noised
+from thesis_cli.privacy.mechanisms.mechanism import NOISES, Budget, Calibration, Noise, Noised
 from thesis_cli.privacy.mechanisms.stages import OpenDPStages, total_rho
 from thesis_cli.privacy.mechanisms.units import Unit
 from thesis_cli.privacy.release import marginals
@@ -34,8 +36,8 @@ WIDE = Schema(tuple(column for kind in KINDS.values() for column in kind.example
 """A column of every type, with and without missing values, short and long."""
 COUNTED = ("scale", "many", "place", "flag", "day")
 """Columns of a release by marginals, one of each storage."""
-SLOW = 20
-"""Releases that are asked for to make one by marginals."""
+SLOW, QUICK = 1 / 20, 10
+"""Releases by marginals, and of one short vector, for each that is asked for."""
 COUNT, TRIED, ROUNDS, OTHERS = 300, 150, 2, 4
 """Rows of a table, rows that a search compares, rounds in which it changes single columns, and values that
 it tries for each.
@@ -82,11 +84,11 @@ class Kept(OpenDPStages):
         return noisy
 
 
-class KeptSums:
-    """Noise of the sums of a measurement, and its choices, in the same way."""
+class KeptVector:
+    """Noise of a release of one vector, or of the sums of a measurement and its choices, in the same way."""
 
-    def __init__(self, plan: Plan, held: Sequence[Stage] = ()) -> None:
-        self._noise, self._held = plan.noise(), held
+    def __init__(self, noise: Noise, held: Sequence[Stage] = ()) -> None:
+        self._noise, self._held = noise, held
         self._sums, self._choices = list[Stage](), list[tuple[Floats, Ints, float]]()
 
     def calibrate(self, size: int, l2_sensitivity: float, budget: Budget) -> Calibration:
@@ -111,7 +113,7 @@ class KeptSums:
         return int(chosen[0])
 
     def stages(self, record: str) -> list[Stage]:
-        """The sums, and all choices together; choices of one measurement have one scale."""
+        """The vector, and all choices together; choices of one measurement have one scale."""
         found = [replace(stage, record=record) for stage in self._sums]
         if self._choices:
             scores, chosen, scales = zip(*self._choices, strict=True)
@@ -120,8 +122,7 @@ class KeptSums:
 
 
 class KeptCounts:
-    """Choice and noise of a release by marginals, in the same way; counts are in units of their noise, and
-    each marginal is a stage.
+    """Choice and noise of a release by marginals, in the same way; counts are in units of their noise.
 
     OpenDP chooses the pairs with noise of its own, so that an audit sees which counts were chosen and not
     how.
@@ -135,10 +136,22 @@ class KeptCounts:
     ) -> list[Marginal]:
         found = [marginal for stage in self._held for marginal in stage.marginals]
         found = found or list(marginals.opendp_marginals(cells, sizes, rho, algorithm, charge))
-        for m in found:
-            exact = marginals.counts_of(m.columns, cells, sizes)
-            noisy = np.array(m.counts) / m.deviation
-            self.stages.append(Stage(exact / m.deviation, noisy, 1.0, 1 / m.deviation, ADDED / m.deviation, (m,)))
+        for several in (False, True):
+            own = tuple(m for m in found if (len(m.columns) > 1) == several)
+            exact = [marginals.counts_of(m.columns, cells, sizes) / m.deviation for m in own]
+            noisy = [np.array(m.counts) / m.deviation for m in own]
+            steps = [1 / m.deviation for m in own]
+            self.stages.append(
+                Stage(
+                    np.concatenate(exact),
+                    np.concatenate(noisy),
+                    1.0,
+                    max(steps),
+                    ADDED * math.hypot(*steps),
+                    tuple(map(len, exact)),
+                    own,
+                )
+            )
         return found
 
 
@@ -159,6 +172,20 @@ def release_case(name: str, schema: Schema, budget: Budget, unit: Unit) -> Case:
     return Case(name, total_rho(budget), release, tables, other)
 
 
+def vector_case(name: str, method: str, budget: Budget) -> Case:
+    """The worst neighbours of a method with one vector: those of `pairs`."""
+    pair = vector_pair(method, "gaussian", budget)
+    one, other = map(pair.plan.schema.encode, pair.tables)
+
+    def release(rows: Rows, held: Sequence[Stage]) -> list[Stage]:
+        noise = KeptVector(NOISES["gaussian"](), held)
+        record = private_record([rows], len(rows), pair.plan, lambda budget, rho: None, noise=noise)
+        return noise.stages(repr(public_part(record)))
+
+    far = Rows.concatenate([other[-1:]] * len(one))
+    return Case(name, total_rho(budget), release, (one, other), far, QUICK)
+
+
 def measure_case(name: str, budget: Budget, unit: Unit, queries: tuple[str, ...] = QUERIES) -> Case:
     """The worst neighbours of answers of dp-measure, by a search over rows of all types.
 
@@ -173,7 +200,7 @@ def measure_case(name: str, budget: Budget, unit: Unit, queries: tuple[str, ...]
     rows = sample_rows(WIDE, rng, max(COUNT, math.ceil(RANKS * scale)), 0 if plan.quantiles else ENDS)
 
     def release(rows: Rows, held: Sequence[Stage]) -> list[Stage]:
-        noise, counted = KeptSums(plan, held), _counted(unit, rows)
+        noise, counted = KeptVector(plan.noise(), held), _counted(unit, rows)
         count = None if unit.secret else len(counted)
         found = measured([counted], count, plan, lambda budget, rho: None, noise=noise, choose=noise.choose)
         return noise.stages(repr(replace(found, vector=(), choices=())))
@@ -214,8 +241,9 @@ def counts_case(name: str, budget: Budget) -> Case:
         text = replace(record, promise=replace(record.promise, rows=None)).to_json()  # their number is public
         return [replace(stage, record=text) for stage in stages]
 
-    tables = Rows.concatenate([rows[:1]] * ADDED + [rows]), rows
-    return Case(name, total_rho(budget), release, tables, Rows.concatenate([rows[:1]] * COUNT), SLOW)
+    low, *_, high = np.argsort(rows.reals.sum(1))
+    tables = Rows.concatenate([rows[high : high + 1]] * ADDED + [rows]), rows
+    return Case(name, total_rho(budget), release, tables, Rows.concatenate([rows[low : low + 1]] * COUNT), SLOW)
 
 
 ROW, PERSON, SECRET = Unit(), Unit("replace", 3), Unit("add-remove")
@@ -223,7 +251,9 @@ CASES: dict[str, Callable[[Budget], Case]] = {
     "copula, all types": lambda budget: release_case("copula, all types", WIDE, budget, ROW),
     "copula, persons": lambda budget: release_case("copula, persons", WIDE, budget, PERSON),
     "copula, secret N": lambda budget: release_case("copula, secret N", WIDE, budget, SECRET),
+    "features, all vectors": lambda budget: vector_case("features, all vectors", "features", budget),
     "marginals": lambda budget: counts_case("marginals", budget),
+    "subspace, all vectors": lambda budget: vector_case("subspace, all vectors", "subspace", budget),
     "dp-measure": lambda budget: measure_case("dp-measure", budget, ROW),
     "dp-measure, quantiles": lambda budget: measure_case("dp-measure, quantiles", budget, ROW, QUANTILES),
     "dp-measure, persons": lambda budget: measure_case("dp-measure, persons", budget, PERSON),

@@ -6,7 +6,7 @@ before, as often as there are releases. Five claims are tested.
 
 1. The noise is not less than the record says, but for a hundredth: a chi-squared bound on its standard
    deviation; of choices, a likelihood ratio bound on their scale.
-2. No coordinate has much less noise than the record says: the same bound for each of them.
+2. No coordinate, or marginal, has much less noise than the record says: the same bound for each of them.
 3. No vector of the two neighbours is farther apart than the sensitivity that its stage claims.
 4. Zero-concentrated privacy of rho bounds the relative entropy of the releases of two neighbours by rho
    (Bun and Steinke 2016). For independent Gaussian noise that is the mean over releases of the sum over
@@ -54,6 +54,7 @@ class Stage:
     scale : scale of the noise in the record.
     granularity : what the noise is a multiple of; 0 if it is continuous.
     sensitivity : claimed bound on the distance of two neighbours' vectors.
+    parts : numbers of coordinates of the parts whose noise is measured apart; each coordinate by default.
     marginals : noisy counts that the vector stands for, if they are counts.
     record : text that follows from the noisy vectors, if it is compared.
     """
@@ -63,6 +64,7 @@ class Stage:
     scale: float
     granularity: float = 0.0
     sensitivity: float = math.inf
+    parts: tuple[int, ...] = ()
     marginals: tuple[Marginal, ...] = ()
     record: str = ""
 
@@ -76,7 +78,7 @@ class Stage:
 
     @staticmethod
     def noise(stages: Sequence[Any], level: float) -> tuple[float, float]:
-        """Upper bounds on the noise of all coordinates, and on the least noise of a coordinate, over the
+        """Upper bounds on the noise of all coordinates, and on the least noise of a part of them, over the
         scale in the record; each fails with probability `level`.
 
         Parameters
@@ -89,12 +91,13 @@ class Stage:
         size = sum(x.size for x in squares)
         # A chi-squared variable of `size` degrees of freedom is below this quantile with probability `level`.
         pooled = math.sqrt(sum(float(x.sum()) for x in squares) / chdtri(size, 1 - level))
-        if len({x.size for x in squares}) > 1:
-            return pooled, math.inf  # another plan in each release, so that no coordinate has a meaning
+        if len({s.parts or x.size for s, x in zip(stages, squares, strict=True)}) > 1:
+            return pooled, math.inf  # the plan differs between releases, so that no part has a meaning
+        parts = np.array(stages[0].parts or [1] * squares[0].size)
         # Noise on a grid can be 0 by chance, so that half a step is added.
-        rounded = [((np.abs(s.noisy - s.vector) + s.granularity / 2) / s.scale) ** 2 for s in stages]
-        least = float(np.sum(rounded, axis=0).min())
-        return pooled, math.sqrt(least / chdtri(len(stages), 1 - level / squares[0].size))
+        rounded = sum(((np.abs(s.noisy - s.vector) + s.granularity / 2) / s.scale) ** 2 for s in stages)
+        each = np.add.reduceat(rounded, np.cumsum(parts) - parts)
+        return pooled, math.sqrt(float((each / chdtri(len(stages) * parts, 1 - level / len(parts))).min()))
 
 
 @dataclass(frozen=True)
@@ -152,7 +155,7 @@ class Case:
     release : entry point.
     tables : rows of both neighbours.
     far : rows of a table that has nothing in common with them.
-    runs : one release is made for so many that are asked for.
+    runs : releases that are made for each that is asked for.
     """
 
     name: str
@@ -160,7 +163,7 @@ class Case:
     release: Releasing
     tables: tuple[Rows, Rows]
     far: Rows
-    runs: int = 1
+    runs: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,7 +176,7 @@ class StageReport:
     rho : rho that the budget allows.
     proven : lower bound on the relative entropy of the two neighbours' releases.
     noise : for each stage, upper bound on its noise over the scale in the record.
-    least : for each stage, upper bound on the least noise of a coordinate, likewise; infinite if the plan
+    least : for each stage, upper bound on the least noise of a part of it, likewise; infinite if the plan
         of the stage differs between releases.
     reach : for each stage, largest distance of the neighbours' vectors over the claimed sensitivity.
     depends : what a plan takes from the table and not from noisy vectors; empty if nothing.
@@ -203,8 +206,7 @@ class StageReport:
             if all_of_it < LESS:
                 found.append(f"the noise of vector {k} is at most {all_of_it:.3f} of the scale in the record")
             elif least < LESS:
-                of = f"the noise of a coordinate of vector {k}"
-                found.append(f"{of} is at most {least:.3f} of the scale in the record")
+                found.append(f"the noise of a part of vector {k} is at most {least:.3f} of the scale in the record")
             if reach > REACH:
                 found.append(f"vectors {k} of two neighbours are {reach:.4g} sensitivities apart")
         if self.proven > self.rho:
@@ -229,7 +231,7 @@ def stage_audit(case: Case, runs: int, confidence: float, tick: Tick | None = No
     Parameters
     ----------
     case : the neighbours, and how they are released.
-    runs : number of releases, divided by that of the case; at least 4.
+    runs : number of releases, times that of the case; at least 4 are made.
     confidence : confidence level of all bounds together.
 
     Raises
@@ -240,7 +242,7 @@ def stage_audit(case: Case, runs: int, confidence: float, tick: Tick | None = No
 
     pairs = list[tuple[list[Stage], list[Stage]]]()
     depends, level = "", (1 - confidence) / BOUNDS
-    for run in range(runs if case.runs == 1 else max(LEAST, runs // case.runs)):
+    for run in range(max(LEAST, round(runs * case.runs))):
         found = case.release(case.tables[run % 2], ())
         pairs.append((found, case.release(case.tables[1 - run % 2], found)))
         depends = depends or _difference(*pairs[-1])
