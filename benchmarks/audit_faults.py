@@ -184,6 +184,7 @@ TYPES: dict[str, Callable[[Any], bool]] = {
 FAULTS: dict[str, tuple[tuple[str, ...], Callable[[], list[Any]]]] = {
     "none": (tuple(CASES), list),
     "noise times 0.01": ((RELEASES,), lambda: _less_noise(0.01)),
+    "noise times 0.01 ": ((CHOICES,), lambda: _less_noise(0.01)),
     "noise times 0.9": ((RELEASES,), lambda: _less_noise(0.9)),
     "noise times 0.9 ": ((SUMS, CHOICES, OF_PERSONS, *VECTORS), lambda: _less_noise(0.9)),
     "noise times 0.97": ((RELEASES,), lambda: _less_noise(0.97)),
@@ -215,7 +216,7 @@ FAULTS: dict[str, tuple[tuple[str, ...], Callable[[], list[Any]]]] = {
         lambda: [patch.object(Plan, "most", 1)],
     ),
     "contribution bound ignored": ((PERSONS, OF_PERSONS), lambda: _rows_that_count(lambda most: 100)),
-    "contribution bound of persons off by one": (
+    "contribution bound off by one": (
         (PERSONS, OF_PERSONS),
         lambda: _rows_that_count(lambda most: most + 1),
     ),

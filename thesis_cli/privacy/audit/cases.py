@@ -38,9 +38,9 @@ COUNTED = ("scale", "many", "place", "flag", "day")
 """Columns of a release by marginals, one of each storage."""
 SLOW, QUICK = 1 / 20, 10
 """Releases by marginals, and of one short vector, for each that is asked for."""
-COUNT, TRIED, ROUNDS, OTHERS = 300, 150, 2, 4
-"""Rows of a table, rows that a search compares, rounds in which it changes single columns, and values that
-it tries for each.
+COUNT, TRIED, FEWER, ROUNDS, OTHERS = 300, 150, 30, 2, 4
+"""Rows of a table, rows that a search compares, and those for quantiles; rounds in which it changes single
+columns, and values that it tries for each.
 """
 ENDS = 1 / 3
 """Share of the numbers of a table that are at the bounds."""
@@ -212,7 +212,7 @@ def measure_case(name: str, budget: Budget, unit: Unit, queries: tuple[str, ...]
         found = release(_neighbours(unit, Rows.concatenate([row, row]), rows)[0], noisy)
         return np.concatenate([stage.vector.ravel() for stage in found])
 
-    pair = _farthest(WIDE, rows[:TRIED], vector, rng)
+    pair = _farthest(WIDE, rows[: FEWER if plan.quantiles else TRIED], vector, rng)
     return Case(name, plan.total, release, _neighbours(unit, pair, rows), Rows.concatenate([rows[:1]] * len(rows)))
 
 

@@ -244,15 +244,16 @@ def stage_audit(case: Case, runs: int, confidence: float, tick: Tick | None = No
     depends, level = "", (1 - confidence) / BOUNDS
     for run in range(max(LEAST, round(runs * case.runs))):
         found = case.release(case.tables[run % 2], ())
-        pairs.append((found, case.release(case.tables[1 - run % 2], found)))
-        depends = depends or _difference(*pairs[-1])
+        other = case.release(case.tables[1 - run % 2], found)
+        depends = depends or _difference(found, other)
         depends = depends or ("" if run else _difference(found, case.release(case.far, found)))
-        if depends:
-            break
+        if [s.vector.shape for s in found] != [s.vector.shape for s in other]:
+            break  # `depends` says how
+        pairs.append((found, other))
         if tick:
             tick(1)
     noise, least, reach, proven = (), (), (), 0.0
-    if pairs and len({len(found) for pair in pairs for found in pair}) == 1 and not depends:
+    if pairs and len({len(found) for found, _ in pairs}) == 1:
         stages = list(zip(*(found for found, _ in pairs), strict=True))
         noise, least = zip(*(type(own[0]).noise(own, level) for own in stages), strict=True)
         reach = tuple(np.max([[a.reach(b) for a, b in zip(*pair, strict=True)] for pair in pairs], axis=0).tolist())
