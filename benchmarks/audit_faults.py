@@ -43,7 +43,7 @@ from thesis_cli.privacy.tables.schema import Schema
 BUDGET, CONFIDENCE = Budget(20.0, 1e-6), 0.999
 FACTORS = (1.0, 0.3, 0.1, 0.03, 0.0)
 RELEASES, PERSONS, SECRET = "copula, all types", "copula, persons", "copula, secret N"
-VECTORS = "features, all vectors", "subspace, all vectors"
+VECTORS = "features, vector", "features, Laplace", "subspace, vector", "subspace, Laplace", "dp-measure, Laplace"
 SUMS, CHOICES, OF_PERSONS = "dp-measure", "dp-measure, quantiles", "dp-measure, persons"
 
 
@@ -264,7 +264,7 @@ def planted(fault: str) -> Iterator[None]:
 def found(fault: str, name: str, runs: int) -> list[str]:
     """Contradictions of a search and an audit, under a fault."""
     with planted(fault):
-        return stage_audit(CASES[name](BUDGET), runs, CONFIDENCE).contradictions
+        return stage_audit(CASES[name](name, BUDGET), runs, CONFIDENCE).contradictions
 
 
 def main(audits: int, runs: int, release: str = "") -> None:

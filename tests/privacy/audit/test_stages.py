@@ -134,7 +134,7 @@ def test_planted_faults_are_contradicted(wide, fault, said):
 
 def test_faults_of_measurements_are_contradicted():
     """At epsilon 1; sums of all types of columns."""
-    case = CASES["dp-measure"](Budget(1.0, 1e-6))
+    case = CASES["dp-measure"]("dp-measure", Budget(1.0, 1e-6))
     right = stage_audit(case, 20, SURE)
     assert right.contradictions == []
     assert 0.8 < right.share < 1
@@ -153,12 +153,12 @@ def test_faults_of_measurements_are_contradicted():
 )
 def test_rows_of_persons_are_bounded_within_the_audit(fault, said):
     with planted(fault):
-        found = stage_audit(CASES["dp-measure, persons"](BUDGET), 20, 0.999).contradictions
+        found = stage_audit(CASES["dp-measure, persons"]("dp-measure, persons", BUDGET), 20, 0.999).contradictions
     assert any(said in text for text in found) if said else not found
 
 
 def test_choices_of_quantiles_are_audited():
-    case = CASES["dp-measure, quantiles"](BUDGET)
+    case = CASES["dp-measure, quantiles"]("dp-measure, quantiles", BUDGET)
     right = stage_audit(case, 5, SURE)
     assert right.contradictions == []
     assert 0.5 < right.share < 1
@@ -166,9 +166,19 @@ def test_choices_of_quantiles_are_audited():
         assert stage_audit(case, 5, 0.999).noise[0] < 0.02
 
 
-@pytest.mark.parametrize("name", ["features, all vectors", "subspace, all vectors"])
+def test_laplace_noise_of_measurements_is_audited():
+    """Without delta; the measured scale has a standard error of 1 %."""
+    case = CASES["dp-measure, Laplace"]("dp-measure, Laplace", Budget(1.0, 1e-6))
+    right = stage_audit(case, 100, SURE)
+    assert right.contradictions == []
+    assert 0.85 < right.share < 1
+    with planted("noise times 0.9 "):
+        assert "the noise of vector 1 is at most 0.9" in stage_audit(case, 100, 0.999).contradictions[0]
+
+
+@pytest.mark.parametrize("name", ["features, vector", "features, Laplace", "subspace, vector", "subspace, Laplace"])
 def test_vectors_of_whole_rows_reach_their_claim(name):
-    right = stage_audit(CASES[name](Budget(1.0, 1e-6)), 40, SURE)
+    right = stage_audit(CASES[name](name, Budget(1.0, 1e-6)), 40, SURE)
     assert right.contradictions == []
     assert 0.85 < right.share < 1
 
@@ -186,7 +196,7 @@ def test_vectors_of_whole_rows_reach_their_claim(name):
 def test_marginals_are_audited_by_their_counts(counted, fault, said):
     """Of neighbours with two rows more, as OpenDP has them."""
     with planted(fault):
-        found = stage_audit(CASES["marginals"](BUDGET), 100, 0.999)
+        found = stage_audit(CASES["marginals"]("marginals", BUDGET), 100, 0.999)
     assert found.runs == 5
     if said:
         assert any(said in text for text in found.contradictions)
