@@ -214,7 +214,8 @@ def measure_case(name: str, budget: Budget, unit: Unit, queries: tuple[str, ...]
         found = release(_neighbours(unit, Rows.concatenate([row, row]), rows)[0], noisy)
         return np.concatenate([stage.vector.ravel() for stage in found])
 
-    pair = _farthest(WIDE, rows[: FEWER if plan.quantiles else TRIED], vector, rng)
+    tried = sample_rows(WIDE, rng, FEWER) if plan.quantiles else rows[:TRIED]
+    pair = _farthest(WIDE, tried, vector, rng)
     far = Rows.concatenate([rows[:1]] * len(rows))
     return Case(name, plan.total, release, _neighbours(unit, pair, rows), far, pure=not plan.gaussian)
 
