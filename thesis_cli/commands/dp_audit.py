@@ -94,7 +94,7 @@ class AuditRequest(Request):
     stage_runs: int = option(
         100,
         "Releases of each kind in which the noise of every vector is measured: by copula with columns of all types, "
-        "ten times as many by features and subspace, a twentieth as many by marginals, and with --method all by "
+        "30 times as many by features and subspace, a twentieth as many by marginals, and with --method all by "
         "dp-measure; 0 for none.",
         least=0,
         methods=("all", "copula", "features", "marginals", "subspace"),

@@ -179,7 +179,7 @@ def test_laplace_noise_of_measurements_is_audited():
 @pytest.mark.parametrize("name", ["features, vector", "features, Laplace", "subspace, vector", "subspace, Laplace"])
 def test_vectors_of_whole_rows_reach_their_claim(name):
     """All of it, but for what the bound on the noise leaves open."""
-    right = stage_audit(CASES[name](name, Budget(1.0, 1e-6)), 40, SURE)
+    right = stage_audit(CASES[name](name, Budget(1.0, 1e-6)), 14, SURE)
     assert right.contradictions == []
     assert 0.99 < right.share * right.noise[0] <= 1
     assert 1 < right.noise[0] < 1.4

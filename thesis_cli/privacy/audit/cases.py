@@ -36,7 +36,7 @@ WIDE = Schema(tuple(column for kind in KINDS.values() for column in kind.example
 """A column of every type, with and without missing values, short and long."""
 COUNTED = ("scale", "many", "place", "flag", "day")
 """Columns of a release by marginals, one of each storage."""
-SLOW, QUICK = 1 / 20, 10
+SLOW, QUICK = 1 / 20, 30
 """Releases by marginals, and of one short vector, for each that is asked for."""
 COUNT, TRIED, FEWER, ROUNDS, OTHERS = 300, 150, 30, 2, 4
 """Rows of a table, rows that a search compares, and those for quantiles; rounds in which it changes single

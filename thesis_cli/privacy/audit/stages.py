@@ -60,6 +60,11 @@ class Stage:
     record : text that follows from the noisy vectors, if it is compared.
     """
 
+    FREEDOM: ClassVar[int] = 1
+    """Degrees of freedom of each of the `sizes`."""
+    POWER: ClassVar[int] = 2
+    """Power of the scale that they grow with."""
+
     vector: Floats
     noisy: Any
     scale: float
@@ -79,12 +84,8 @@ class Stage:
 
     @staticmethod
     def sizes(noise: Floats) -> Floats:
-        """Variables whose sums have a chi-squared law, of noise over its scale."""
+        """Variables of chi-squared laws, of the absolute noise over its scale."""
         return noise**2
-
-    FREEDOM: ClassVar[int] = 1
-    """Degrees of freedom of each of them, and the power of the scale that they grow with."""
-    POWER: ClassVar[int] = 2
 
     @classmethod
     def noise(cls, stages: Sequence[Any], level: float) -> tuple[float, float]:
