@@ -2,8 +2,8 @@
 
     python benchmarks/audit_faults.py [AUDITS] [RUNS] [RELEASE]
 
-RELEASE is one of `CASES`; all by default. That of `marginals` needs the extra `marginals`, and three
-minutes an audit. `own` audits data/tables/people.csv by canaries, with less noise than epsilon 1 needs.
+RELEASE is one of `CASES`; all by default. That of `marginals` needs the extra `marginals`, and 80 s an
+audit. `own` audits data/tables/people.csv by canaries, with less noise than epsilon 1 needs.
 
 Faults are planted in this process alone, by `planted`; the audit is that of `dp-audit` with its default
 budget and confidence.
