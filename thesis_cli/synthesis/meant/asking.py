@@ -76,13 +76,18 @@ def _candidates(task: Task, semantics: Semantics) -> list[Inputs]:
     rng = np.random.default_rng(1)
     drawn = inputs_like(task, DRAWN, rng, semantics)
     third = DRAWN // 3
-    found = drawn[:third] + [tuple(x if isinstance(x, int) else x[:SHORT] for x in row) for row in drawn[third:]]
-    for place in range(2 * third, DRAWN):
-        numbers = [abs(x) for value in found[place] if not isinstance(value, int) for x in value]
-        by = 2 ** int(rng.integers(1, 2 + max(numbers, default=0).bit_length()))
-        small = (x if isinstance(x, int) else tuple(int(n / by) for n in x) for x in found[place])
-        found[place] = tuple(small)
-    return [row for row in dict.fromkeys([*found[third:], *found]) if all(map(semantics.holds, row))]
+    short = [tuple(x if isinstance(x, int) else x[:SHORT] for x in row) for row in drawn[third:]]
+    found = [*short[third:], *(_smaller(row, rng) for row in short[:third]), *drawn[:third]]
+    return [row for row in dict.fromkeys(found) if all(map(semantics.holds, row))]
+
+
+def _smaller(row: Inputs, rng: np.random.Generator) -> Inputs:
+    """The same with the numbers of the lists divided by a power of two, toward zero, and others that count few."""
+    most = max((abs(n) for xs in row if not isinstance(xs, int) for n in xs), default=1)
+    by = 2 ** int(rng.integers(max(most.bit_length(), 1)))
+    return tuple(
+        int(rng.integers(-(xs < 0), SHORT + 1)) if isinstance(xs, int) else tuple(int(n / by) for n in xs) for xs in row
+    )
 
 
 def variants(program: Program) -> list[Ints]:
