@@ -39,7 +39,7 @@ COLUMNS = (
     *("questions", "after two"),
 )
 MOST_QUESTIONS = 2
-LIMITS = Limits(max_length=6, nodes=10**7)
+LIMITS = Limits(max_length=6, nodes=10**8)
 """Limits of the search before programs are weighed; its work is counted, not timed."""
 
 

@@ -44,8 +44,8 @@ def questions(collection: Collection, found: Posterior, semantics: Semantics, co
     if not candidates:
         return []
     compared = found.behaviours[:COMPARED]
-    kept = set(map(id, compared))
-    like = sorted((b for b in collection.behaviours.values() if id(b) not in kept), key=lambda b: b.rank)[:COMPARED]
+    kept = set(compared)
+    like = sorted((b for b in collection.behaviours.values() if b not in kept), key=lambda b: b.rank)[:COMPARED]
     others = [*(b.lines[None] for b in like), *variants(compared[0].program(task))]
     runner, shown = (Runner(rows, semantics, wide=False) for rows in (candidates, list(known)))
     codes = np.concatenate([runner.codes(lines) for lines in [*(b.lines[None] for b in compared), *others]])
