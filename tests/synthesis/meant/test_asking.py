@@ -3,13 +3,14 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from tests.synthesis.meant.test_classes import all_programs
 from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.language.dsl import DEFAULT
 from thesis_cli.synthesis.language.program import parse, run
 from thesis_cli.synthesis.language.task import Example, Task
-from thesis_cli.synthesis.meant.asking import questions, variants
+from thesis_cli.synthesis.meant.asking import gain, questions, variants
 from thesis_cli.synthesis.meant.classes import collect, program_of
 from thesis_cli.synthesis.meant.inputs import inputs_like
 from thesis_cli.synthesis.meant.posterior import posterior
@@ -64,13 +65,10 @@ def test_one_behaviour_alone_is_tested_where_programs_near_it_differ():
     assert len(asked) == 3
 
 
-def test_outputs_that_leave_the_range_are_not_asked_for():
-    """Products of most lists do."""
-    products = parse("a <- [int]; b <- SCANL1 (*) a")
-    _, found, asked = asked_of(task_of(products, ((19, 12),), ((17, 15),), ((14,),)), 2)
-    assert found.shares[0] < 0.99
-    assert len(asked) == 3
-    assert all(run(products, inputs) is not None for inputs in asked)
+def test_programs_without_a_value_leave_less_to_gain():
+    assert gain(np.array([7, 7, 9, 9], np.uint64), np.full(4, 0.25)) == pytest.approx(np.log(2))
+    assert gain(np.array([7, 0, 9, 0], np.uint64), np.full(4, 0.25)) == pytest.approx(np.log(2) / 2)
+    assert gain(np.array([0, 7, 9, 9], np.uint64), np.full(4, 0.25)) == 0
 
 
 def test_variants_differ_in_a_line_or_have_one_more():

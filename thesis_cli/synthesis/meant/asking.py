@@ -52,7 +52,7 @@ def questions(collection: Collection, found: Posterior, semantics: Semantics, co
     fits = np.concatenate([shown.codes(lines) for lines in others]) == shown.codes(compared[0].lines[None])
     near = np.exp(NEARER * (fits.sum(axis=1) - float(len(known))))
     weights = np.concatenate([found.shares[:COMPARED], found.unseen * near / near.sum()])
-    gains = np.array([_gain(column, weights) for column in codes.T])
+    gains = np.array([gain(column, weights) for column in codes.T])
     sizes = np.array([sum(1 if isinstance(x, int) else len(x) for x in row) for row in candidates])
     chosen: dict[tuple[int, ...], int] = {}
     for place in np.argsort(-gains / (EFFORT + sizes), kind="stable").tolist():
@@ -61,8 +61,8 @@ def questions(collection: Collection, found: Posterior, semantics: Semantics, co
     return [candidates[place] for place in chosen.values()]
 
 
-def _gain(codes: Words, weights: Floats) -> float:
-    """Entropy of the output of an input, where there is one; 0 where the first behaviour has none."""
+def gain(codes: Words, weights: Floats) -> float:
+    """Entropy of an output, in nats, times the weight of the programs that have one; 0 if the first has none."""
     if not codes[0]:
         return 0.0
     _, groups = np.unique(codes[codes != 0], return_inverse=True)
