@@ -136,7 +136,7 @@ EXPERIMENT = Experiment(
     id="meant",
     title="How often the answer is the program that was meant",
     source="this project",
-    version=2,
+    version=3,
     presets={
         "quick": {"lengths": [2, 3], "programs": 3, "examples": [1, 3]},
         "paper": {"lengths": [1, 2, 3, 4, 5, 6], "programs": 5, "examples": EXAMPLES},
