@@ -242,7 +242,7 @@ class SynthesizeResult(Result):
         if inputs is None:
             raise InputError("nothing is asked", "see question()")
         example = read_answer(inputs, output, self.tasks[0], self._semantics)
-        task = self.tasks[0].with_answer(example, self.solutions[0].programs[0])
+        task = self.tasks[0].with_answer(example, self.solutions[0].programs[0], self._semantics)
         request = self.request
         assert isinstance(request, SynthesizeRequest)
         found = run(replace(request, tasks=task, out=None), silent)

@@ -10,7 +10,7 @@ from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.language.dsl import DEFAULT
 from thesis_cli.synthesis.language.program import parse, run
 from thesis_cli.synthesis.language.task import Example, Task
-from thesis_cli.synthesis.meant.asking import gain, questions, variants
+from thesis_cli.synthesis.meant.asking import _gain, questions, variants
 from thesis_cli.synthesis.meant.classes import collect, program_of
 from thesis_cli.synthesis.meant.inputs import inputs_like
 from thesis_cli.synthesis.meant.posterior import posterior
@@ -66,9 +66,9 @@ def test_one_behaviour_alone_is_tested_where_programs_near_it_differ():
 
 
 def test_programs_without_a_value_leave_less_to_gain():
-    assert gain(np.array([7, 7, 9, 9], np.uint64), np.full(4, 0.25)) == pytest.approx(np.log(2))
-    assert gain(np.array([7, 0, 9, 0], np.uint64), np.full(4, 0.25)) == pytest.approx(np.log(2) / 2)
-    assert gain(np.array([0, 7, 9, 9], np.uint64), np.full(4, 0.25)) == 0
+    assert _gain(np.array([7, 7, 9, 9], np.uint64), np.full(4, 0.25)) == pytest.approx(np.log(2))
+    assert _gain(np.array([7, 0, 9, 0], np.uint64), np.full(4, 0.25)) == pytest.approx(np.log(2) / 2)
+    assert _gain(np.array([0, 7, 9, 9], np.uint64), np.full(4, 0.25)) == 0
 
 
 def test_variants_differ_in_a_line_or_have_one_more():

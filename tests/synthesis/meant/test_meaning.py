@@ -91,6 +91,8 @@ def test_confirmed_answers_leave_less_to_what_was_not_collected():
     refuted = confirmed.with_answer(Example(((4, 1),), (4, 1)), SORTED)
     assert (task.confirmed, confirmed.confirmed, refuted.confirmed) == (0, 1, 0)
     assert len(refuted.examples) == 5
+    wide, beyond = replace(DEFAULT, low=-1000, high=1000), Example(((900, 400),), (400, 900))
+    assert task.with_answer(beyond, SORTED, wide).confirmed == 1
     plain, sure = (
         posterior(collect(each, prior.load(), Limits(2), DEFAULT))
         for each in (replace(confirmed, confirmed=0), confirmed)

@@ -56,9 +56,9 @@ class Task:
         """Type of the output."""
         return type_of(self.examples[0].output)
 
-    def with_answer(self, example: Example, program: Program) -> Task:
+    def with_answer(self, example: Example, program: Program, semantics: Semantics = DEFAULT) -> Task:
         """The task with the answer to a question as a further example, which confirms a program or refutes it."""
-        confirmed = self.confirmed + 1 if run(program, example.inputs) == example.output else 0
+        confirmed = self.confirmed + 1 if run(program, example.inputs, semantics) == example.output else 0
         return replace(self, examples=(*self.examples, example), confirmed=confirmed)
 
     def to_json(self, about: Mapping[str, object] | None = None) -> str:
