@@ -91,7 +91,7 @@ def rates():
 def proofs(order):
     """Programs that are listed as last lines count as examined, whether they were run or not."""
     tasks = [labelled.task for labelled in random_tasks(PROVEN, PROVEN_TASKS, np.random.default_rng(PROVEN))]
-    print(f"programs a second until a program of {PROVEN} lines is found and proven shortest, {PROVEN_TASKS} random tasks")
+    print(f"programs a second until one of {PROVEN} lines is found and proven shortest, {PROVEN_TASKS} tasks")
     for name in ("dfs", "bottom-up"):
         found = [timed(name, task, order, Limits(PROVEN, PROOF_TIMEOUT)) for task in tasks]
         seconds, proven = sum(took for _, took in found), sum(solution.proven for solution, _ in found)
