@@ -10,7 +10,7 @@ from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.language.dsl import DEFAULT
 from thesis_cli.synthesis.language.program import parse, run
 from thesis_cli.synthesis.language.task import Example, Task
-from thesis_cli.synthesis.meant.asking import _gain, questions, variants
+from thesis_cli.synthesis.meant.asking import _candidates, _gain, questions, variants
 from thesis_cli.synthesis.meant.classes import collect, program_of
 from thesis_cli.synthesis.meant.inputs import inputs_like
 from thesis_cli.synthesis.meant.posterior import posterior
@@ -63,6 +63,24 @@ def test_one_behaviour_alone_is_tested_where_programs_near_it_differ():
     assert all(run(RAISED, inputs) != run(answer, inputs) for inputs in asked)
     assert all(len(numbers) <= 5 for (numbers,) in asked)
     assert len(asked) == 3
+
+
+def test_numbers_at_the_edge_are_asked_about_where_programs_differ_there_alone():
+    """Negative numbers come up if a number of the examples is negative, and lists of several lengths if theirs are."""
+    first, twice = (
+        parse("a <- int; b <- [int]; c <- TAKE a b"),
+        parse("a <- int; b <- [int]; c <- TAKE a b; d <- TAKE a c"),
+    )
+    rows = (2, (3, -1, 7, 5)), (1, (9, 4, -6)), (3, (5, -2, 8, 1, 1))
+    _, found, asked = asked_of(task_of(first, *rows), 2)
+    assert len(found.behaviours) == 1
+    assert run(first, asked[0]) != run(twice, asked[0])
+    positive = [(n, tuple(map(abs, numbers))) for n, numbers in rows]
+    assert all(n >= 0 for n, _ in _candidates(task_of(first, *positive), DEFAULT))
+    total = [len(set(map(len, row))) for row in _candidates(task_of(TOTAL, ((1, 5), (2, 3)), ((4,), (1,))), DEFAULT)]
+    assert set(total) == {1}
+    total = [len(set(map(len, row))) for row in _candidates(task_of(TOTAL, ((1, 5), (2, 3)), ((4,), (1, 2))), DEFAULT)]
+    assert set(total) == {1, 2}
 
 
 def test_programs_without_a_value_leave_less_to_gain():

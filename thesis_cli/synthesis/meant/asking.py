@@ -17,7 +17,7 @@ from thesis_cli.synthesis.meant.posterior import Posterior
 SETTLED = 0.99
 """Share from which on nothing is asked."""
 
-COMPARED, DRAWN, SHORT = 64, 192, 5
+COMPARED, DRAWN, SHORT = 64, 256, 5
 """Behaviours that are told apart, inputs of which the best are asked about, and length of the lists in two
 thirds of them."""
 
@@ -72,13 +72,29 @@ def _gain(codes: Words, weights: Floats) -> float:
 
 
 def _candidates(task: Task, semantics: Semantics) -> list[Inputs]:
-    """Inputs of the task's kind, as many with short lists, and as many with short lists of smaller numbers."""
+    """Inputs of the task's kind, as many with short lists, with smaller numbers, and at the edges of the kind."""
     rng = np.random.default_rng(1)
     drawn = inputs_like(task, DRAWN, rng, semantics)
-    third = DRAWN // 3
-    short = [tuple(x if isinstance(x, int) else x[:SHORT] for x in row) for row in drawn[third:]]
-    found = [*short[third:], *(_smaller(row, rng) for row in short[:third]), *drawn[:third]]
+    short = [tuple(x if isinstance(x, int) else x[:SHORT] for x in row) for row in drawn]
+    small = [_smaller(row, rng) for row in short[DRAWN // 4 :]]
+    edges = [_edge(row, task, rng) for row in small[DRAWN // 2 :]]
+    found = [*short[: DRAWN // 4], *small[: DRAWN // 2], *edges, *drawn[: DRAWN // 4]]
     return [row for row in dict.fromkeys(found) if all(map(semantics.holds, row))]
+
+
+def _edge(row: Inputs, task: Task, rng: np.random.Generator) -> Inputs:
+    """The same with numbers about 0 and about the length of a list, negative ones if any of the examples is, and with
+    lists of other lengths, unless those of each example are as long as each other."""
+    shown = [[(x,) if isinstance(x, int) else x for x in example.inputs] for example in task.examples]
+    least = min((n for inputs in shown for numbers in inputs for n in numbers), default=0)
+    low = max(min(least, 0), -SHORT)
+    lists = [[x for x in example.inputs if not isinstance(x, int)] for example in task.examples]
+    alike = len(lists) > 1 and all(len(set(map(len, found))) < 2 for found in lists)
+    lengths = rng.integers(1, SHORT + 1, len(row))
+    return tuple(
+        int(rng.integers(low, SHORT + 2)) if isinstance(x, int) else x[: lengths[0 if alike else i]]
+        for i, x in enumerate(row)
+    )
 
 
 def _smaller(row: Inputs, rng: np.random.Generator) -> Inputs:
