@@ -49,10 +49,10 @@ def test_an_answer_that_was_the_only_one_is_tested_and_gives_way_to_a_longer_one
     found = tc.synthesize(POSITIVE, max_length=3)
     first = found.solutions[0]
     assert (len(first.program), first.meaning.behaviours) == (1, 0)
-    for confirmed in (0, 1):
+    while found.question() is not None and len(found.answers) < 6:
         found = found.answer(list(run(RAISED, found.question())))
         assert len(found.solutions[0].program) == 3
-        assert found.tasks[0].confirmed == confirmed
+        assert found.tasks[0].confirmed == len(found.answers) - 1
     assert found.question() is None
     assert found.solutions[0].meaning.shares[0] > 0.99
 
