@@ -24,7 +24,7 @@ are changed until they have the tables of all pairs.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -32,7 +32,7 @@ from typing import Literal
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.privacy.copula.cells import BinFunctions, Cells, Tree, features, grow, schema_cells
+from thesis_cli.privacy.copula.cells import BinFunctions, Cells, Tree, cells_of_last, features, grow, schema_cells
 from thesis_cli.privacy.copula.detail import (
     DetailStage,
     binned,
@@ -42,7 +42,7 @@ from thesis_cli.privacy.copula.detail import (
     strongest,
     worthwhile,
 )
-from thesis_cli.privacy.copula.rows import normal_guess, normal_scores, placed, search, starting_bins
+from thesis_cli.privacy.copula.rows import normal_guess, normal_scores, placed, scores_of, search, starting_bins
 from thesis_cli.privacy.copula.triples import TripleStage, coarse, resolution
 from thesis_cli.privacy.copula.vectors import ColumnStage, PairStage, all_pairs, shrunk, tables
 from thesis_cli.privacy.kernels import Rows
@@ -149,8 +149,21 @@ class CopulaStages:
         """Standard deviation of the noise on each coordinate of a stage."""
         return stage.l2_sensitivity(self.rows) / math.sqrt(2 * self.rho * stage.share)
 
-    def fit(self, vectors: Sequence[Floats], count: int, rng: np.random.Generator, jobs: int = 1) -> Rows:
-        """Encoded synthetic rows, `count` of them, from the noisy vectors of all stages."""
+    def fit(
+        self,
+        vectors: Sequence[Floats],
+        count: int,
+        rng: np.random.Generator,
+        jobs: int = 1,
+        last: Rows | None = None,
+    ) -> Rows:
+        """Encoded synthetic rows, `count` of them, from the noisy vectors of all stages.
+
+        Parameters
+        ----------
+        last : encoded rows of the last columns, which the rows keep; none are kept by default.
+        """
+        kept = {} if last is None else cells_of_last(self.cells, last)
         found = self._marginals(vectors[0])
         shares, trees = found.shares, found.trees
         pairs = all_pairs(len(trees))
@@ -170,16 +183,20 @@ class CopulaStages:
                 expected = expected_table(trees, shares, pair, targets[at])
                 joints.append(joint_table(noisy, noise / math.sqrt(detail.weight), expected))
                 targets[at] = binned(trees, pair, joints[-1], targets.shape[1])
-        scores = normal_scores(len(trees), pairs, correlations, count, rng)
+        known = {i: scores_of(own, rng) for i, own in kept.items()}
+        scores = normal_scores(len(trees), pairs, correlations, count, rng, known)
         bins = starting_bins(self.cells, trees, masses, scores, rng)
-        bins = search(trees, bins, pairs, targets, rng)
+        for i, own in kept.items():
+            bins[:, i] = trees[i].bins[own]
+        bins = search(trees, bins, pairs, targets, rng, kept=kept)
         if triples:
             lacking = triples.interactions(vectors[2], self.noise(triples), bins)
             if lacking:
-                bins = search(trees, bins, pairs, targets, rng, lacking, [coarse(tree, self._groups) for tree in trees])
-        given = None
+                groups = [coarse(tree, self._groups) for tree in trees]
+                bins = search(trees, bins, pairs, targets, rng, lacking, groups, kept)
+        given: Mapping[int, Ints] = kept
         if detail:
-            given = placed_jointly(trees, shares, detail.pairs, joints, bins, scores, rng)
+            given = placed_jointly(trees, shares, detail.pairs, joints, bins, scores, rng, kept)
         return placed(self.cells, trees, shares, bins, scores, rng, given)
 
     def _model(
