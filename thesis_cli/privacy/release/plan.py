@@ -49,6 +49,7 @@ class ReleasePlan:
         noise: the privacy guarantee holds for any value, and the record contains it.
     favour : statistics that the rows should keep best (copula).
     algorithm : choice of the marginals (marginals).
+    pair : neighbouring pairs of linked tables, in words; empty for a single table.
     """
 
     schema: Schema
@@ -61,6 +62,12 @@ class ReleasePlan:
     entropy: int = field(default_factory=lambda: secrets.randbits(128))
     favour: Favour = "relations"
     algorithm: Algorithm = "mst"
+    pair: str = ""
+
+    @property
+    def neighbours(self) -> str:
+        """Pairs of tables that are neighbours, in words."""
+        return self.pair or self.unit.text
 
     @property
     def row(self) -> DPMethod:
