@@ -56,7 +56,10 @@ class Link:
     households: Schema
 
     def __post_init__(self) -> None:
-        twice = first_double([self.key, *self.persons.names, *self.households.names, SIZE])
+        names = [*self.persons.names, *self.households.names, SIZE]
+        twice = first_double(names)
+        if self.key in names:
+            raise InputError(f"the key {self.key!r} is a column that would be released", "leave it out of the schemas")
         if twice == SIZE:
             raise InputError(f"a schema has a column {SIZE!r}, as the number of persons is called", "leave it out")
         if twice is not None:
