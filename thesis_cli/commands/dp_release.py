@@ -150,8 +150,8 @@ class ReleaseRequest(Request):
     )
     households: TableSource | RecordSource | None = option(
         None,
-        "Second private table, with one row for each value of the column --person, whose rows are released with those"
-        " of TABLE and with their number; with --again, its record.",
+        "Second private table, with one row for each value of the column --person, such as the households of persons;"
+        " both are released. With --again, its record.",
         metavar="FILE",
         names="file",
         objects=True,
