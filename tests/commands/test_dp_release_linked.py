@@ -136,7 +136,7 @@ def test_interrupted_rows_keep_both_records(cli, folder, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("thesis_cli.privacy.release.linked.synthetic", interrupt)
+        patch.setattr("thesis_cli.privacy.release.linked._persons", interrupt)
         result = cli(*arguments(*LINK, *BOUND, "--out", "a.csv"))
     assert result.status == 130
     command = "thesis-cli dp-release --again a.json --households a-households.json"

@@ -1,4 +1,5 @@
 import itertools
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -76,7 +77,11 @@ def test_no_searched_household_spends_more_than_the_rho_of_both_records(neighbou
     spent, whole = np.zeros((len(tables), len(tables))), 0.0
     for i, plan in enumerate(plans):
         rho, reference = total_rho(plan.budget), pair_of(link, 200)[i]
-        stages = SecretStages(lambda n, rho, plan=plan: CopulaStages(plan.schema, n, rho, plan.favour), plan.unit, rho)
+
+        def plan_of(count, rho, plan=plan):
+            return CopulaStages(plan.schema, count, rho, plan.favour, known=plan.known)
+
+        stages = SecretStages(plan_of, plan.unit, rho)
         vectors = []
         while (stage := stages.stage(vectors)) is not None:
             values = np.array([stage.mean([table[i]]) for table in tables])
@@ -129,6 +134,22 @@ def test_records_are_read_again_and_rows_of_the_pair_are_linked():
     ):
         with pytest.raises(InputError, match="not those of two linked tables"):
             linked_releases(*other)
+
+
+def test_the_columns_of_households_are_not_measured_twice():
+    """Their distributions among persons are those of the first record: a damaged one is refused."""
+    _, people = linked_records(CLEAR, LINK, pair(2000), spent_nothing, noise=Exact())
+    sizes = np.array(people.output.known[-1])
+    assert sizes == pytest.approx(np.array([0, 1, 2, 6]) / 9, abs=1e-3)
+    own = json.loads(people.to_json())
+    for known, message in (
+        (own["known"] * 2, "known has 6 columns"),
+        ([*own["known"][:2], [1.0]], r"known\[2\] has 1 numbers"),
+        ([*own["known"][:2], [-1.0, 1.0, 1.0, 1.0]], r"known\[2\] is no distribution"),
+    ):
+        damaged = {k: v for k, v in {**own, "known": known}.items() if k != "sha256"}
+        with pytest.raises(InputError, match=message):
+            parse_record(json.dumps(damaged))
 
 
 def test_without_noise_sizes_are_kept_and_ages_follow_them():

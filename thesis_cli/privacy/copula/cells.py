@@ -177,8 +177,10 @@ def _packed_type(cells: tuple[Cells, ...]) -> np.dtype[Any]:
 
 
 def cells_of(cells: tuple[Cells, ...], rows: Rows) -> Ints:
-    """Cells of rows, shape (N, columns)."""
-    return rows.codes if isinstance(rows, PackedRows) else np.stack([column.of(rows) for column in cells], 1)
+    """Cells of rows in the first columns of a table, or in all, shape (N, columns)."""
+    if isinstance(rows, PackedRows):
+        return rows.codes[:, : len(cells)]
+    return np.stack([column.of(rows) for column in cells], 1)
 
 
 def cells_of_last(cells: tuple[Cells, ...], rows: Rows) -> dict[int, Ints]:

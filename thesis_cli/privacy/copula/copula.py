@@ -60,6 +60,8 @@ SHARES: dict[Favour, tuple[float, float]] = {
     "rows": (0.25, 0.75),
 }
 """Shares of the budget of the first two stages, of what later ones leave."""
+EXACT = 1e-20
+"""Variance of shares without noise; it is above 0, to be divided by."""
 TRIPLES, DETAIL = 0.05, 0.15
 """Shares of the third and the fourth stage."""
 
@@ -100,6 +102,8 @@ class CopulaStages:
     rho : budget of zero-concentrated differential privacy of all stages together.
     favour : statistics that are to be answered well; it sets the stages' shares of the budget.
     shrinks : whether to shrink noise-dominated shares of levels, if `favour` is "relations".
+    known : distributions over their cells of the last columns, if these are public: the first stage
+        leaves these columns out.
     """
 
     schema: Schema
@@ -107,6 +111,7 @@ class CopulaStages:
     rho: float
     favour: Favour = "balance"
     shrinks: bool = True
+    known: tuple[tuple[float, ...], ...] = ()
 
     @cached_property
     def cells(self) -> tuple[Cells, ...]:
@@ -218,10 +223,12 @@ class CopulaStages:
                 stage = replace(stage, share=stage.share + share)
             noise = self.noise(stage)
             deviation = self.noise(self._columns)
-            known = self._columns.variances([tree.bins for tree in trees], deviation)
+            own = trees[: len(self._columns.cells)]
+            known = self._columns.variances([tree.bins for tree in own], deviation)
             if self._columns.shrinks:
                 kept = self._columns.kept(vectors[0], deviation)
-                known = [share * own for share, own in zip(kept, known, strict=True)]
+                known = [share * variance for share, variance in zip(kept, known, strict=True)]
+            known += [np.full(tree.count, EXACT) for tree in trees[len(own) :]]
             masses = stage.masses(vector, noise, known)
             found, variances = stage.coefficients(vector, noise, masses)
             guess, correlations = normal_guess(self.cells, trees, pairs, found, variances)
@@ -245,20 +252,21 @@ class CopulaStages:
     @property
     def _columns(self) -> ColumnStage:
         share = SHARES[self.favour][0] * self._left if self.stages > 1 else 1.0
-        return ColumnStage(self.cells, share, shrinks=self.shrinks and self.favour == "relations")
+        cells = self.cells[: len(self.cells) - len(self.known)]
+        return ColumnStage(cells, share, shrinks=self.shrinks and self.favour == "relations")
 
     def _marginals(self, vector: Floats) -> Marginals:
         """Kept for the last noisy vector, since every later stage and the rows ask for it."""
         key = vector.tobytes()
-        if key not in self._known:
-            shares = self._columns.estimate(vector, self.noise(self._columns))
+        if key not in self._last:
+            shares = self._columns.estimate(vector, self.noise(self._columns)) + [np.array(own) for own in self.known]
             trees = tuple(grow(column, own, self._bins) for column, own in zip(self.cells, shares, strict=True))
-            self._known.clear()
-            self._known[key] = Marginals(shares, trees, tuple(features(tree, self._cuts, DECAY) for tree in trees))
-        return self._known[key]
+            self._last.clear()
+            self._last[key] = Marginals(shares, trees, tuple(features(tree, self._cuts, DECAY) for tree in trees))
+        return self._last[key]
 
     @cached_property
-    def _known(self) -> dict[bytes, Marginals]:
+    def _last(self) -> dict[bytes, Marginals]:
         return {}
 
     def _pairs(self, columns: Marginals) -> PairStage:

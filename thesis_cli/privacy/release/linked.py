@@ -2,7 +2,10 @@
 links.
 
 The households are released first, with the size of each, then the persons with the columns of their
-household; the rho of both (zero-concentrated differential privacy) adds up to that of the budget.
+household; the rho of both (zero-concentrated differential privacy) adds up to that of the budget. The
+second release is planned from the record of the first: the columns of households have the distributions
+that they have among the persons of its synthetic households, and are not measured again.
+
 Synthetic rows come from both records alone: households, then for each as many persons as its size says,
 whose own columns are drawn given those of the household. Persons of one household are independent given
 its columns.
@@ -18,6 +21,7 @@ import numpy as np
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
+from thesis_cli.privacy.copula.cells import schema_cells
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget, zcdp_epsilon
 from thesis_cli.privacy.mechanisms.stages import StagedNoise, total_rho
@@ -38,6 +42,8 @@ ROUNDING = 1e-9
 def linked_plans(plan: ReleasePlan, link: Link) -> tuple[ReleasePlan, ReleasePlan]:
     """Plans of the households and of the persons, from that of both, whose schema and unit do not count.
 
+    The columns of households are taken to have uniform distributions, until their record is there.
+
     Raises
     ------
     InputError : the budget has no delta.
@@ -48,9 +54,10 @@ def linked_plans(plan: ReleasePlan, link: Link) -> tuple[ReleasePlan, ReleasePla
         budget = Budget(zcdp_epsilon(share * total * (1 - ROUNDING), delta), delta)
         unit = Unit(plan.unit.neighbours, most)
         found.append(replace(plan, schema=schema, budget=budget, unit=unit, pair=linked_text(unit, link)))
-    households, persons = found
     assert sum(Fraction(total_rho(each.budget)) for each in found) <= Fraction(total)
-    return households, persons
+    households, persons = found
+    known = tuple((1 / cells.count,) * cells.count for cells in schema_cells(link.sized))
+    return households, replace(persons, known=known)
 
 
 def linked_records(
@@ -84,12 +91,25 @@ def linked_records(
         """The whole is spent already."""
 
     whole = f"the budget of both linked tables, ({plan.budget.epsilon:.6g}, {plan.budget.delta:.6g})"
-    found = []
-    for part, own, pay in zip(linked_plans(plan, link), rows, (spend_whole, spend_nothing), strict=True):
+
+    def record_of(part: ReleasePlan, own: Rows, pay: Callable[[Budget, float | None], None]) -> Record:
         record = private_record([own], None, part, pay, noise=noise, jobs=jobs, progress=progress)
-        found.append(replace(record, link=link.key, public=(*record.public, whole)))
-    households, persons = found
-    return households, persons
+        return replace(record, link=link.key, public=(*record.public, whole))
+
+    first, second = linked_plans(plan, link)
+    households = record_of(first, rows[0], spend_whole)
+    return households, record_of(replace(second, known=_known(households)), rows[1], spend_nothing)
+
+
+def _known(households: Record) -> tuple[tuple[float, ...], ...]:
+    """Distributions of the columns of synthetic households over their cells, each counted by its size."""
+    made = synthetic(households)
+    cells = schema_cells(made.schema)
+    sizes = made.columns[SIZE].astype(np.float64)
+    if not sizes.any():
+        return tuple((1 / own.count,) * own.count for own in cells)
+    counts = [np.bincount(own.of(made.points), sizes, own.count) for own in cells]
+    return tuple(tuple((count / sizes.sum()).tolist()) for count in counts)
 
 
 def linked_text(unit: Unit, link: Link) -> str:
