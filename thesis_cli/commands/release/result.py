@@ -127,7 +127,7 @@ class ReleaseResult(Result):
             "mechanism": written(self.record.mechanism),
             "attack_risk": best_guess(promise.epsilon, promise.delta, rho),
             "spent": self.total and asdict(self.total),
-            **({"households": self.households.facts()} if self.households is not None else {}),
+            **({"household_release": self.households.facts()} if self.households is not None else {}),
         }
 
     @presentation
