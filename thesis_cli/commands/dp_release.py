@@ -14,7 +14,6 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
-from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import write_atomic
 from thesis_cli.base.parallel import jobs_or_all
@@ -32,8 +31,13 @@ from thesis_cli.commands.core.fields import (
     option,
     settings_of,
 )
-from thesis_cli.commands.core.overwrite import check_overwritten
-from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option, read_rows, table_stem
+from thesis_cli.commands.inputs.tables import (
+    TableSource,
+    check_delimiter,
+    delimiter_option,
+    read_rows,
+    table_stem,
+)
 from thesis_cli.commands.release.budget import Spending, account_option, ledger_option, limit_option, new_account_option
 from thesis_cli.commands.release.guards import (
     check_apart,
@@ -83,7 +87,7 @@ SIZED = listed([f"of {row.sizes}" for row in METHODS.values() if row.sizes], ", 
 """Things that `size` counts."""
 FITTED = listed(methods_where(lambda row: row.fits_rows and "rows" in row.options), " and ")
 """Methods that make few rows by default."""
-TEMPLATE = frozenset({"init_schema", "table", "query", "delimiter", "overwrite"})
+TEMPLATE = frozenset({"init_schema", "table", "query", "delimiter", "schema", "public", "overwrite"})
 """Fields that go with `init_schema`."""
 
 
@@ -171,7 +175,7 @@ class ReleaseRequest(Request):
     init_schema: Path | None = option(
         None,
         "File for a schema to fill in, made from names and types of the columns and never from values; nothing is"
-        " released.",
+        " released. With --schema and --public instead of TABLE, that schema with rules that all public rows obey.",
         names="output",
         not_swept="a task writes its table and no other file",
     )
@@ -295,7 +299,11 @@ class ReleaseRequest(Request):
             self._check_release()
         if self.weights != "l1" and self.weight_bound != 1:
             raise InputError(f"--weight-bound does not go with --weights {self.weights}", "it is for l1")
-        if self.again is None and self.table is None:
+        suggests = self.init_schema is not None and (self.schema is not None or self.public is not None)
+        if suggests and (self.table is not None or self.schema is None or self.public is None):
+            remedy = "give --schema and --public, without TABLE, for rules that public rows suggest"
+            raise InputError("--init-schema is given with one of them, or with TABLE", remedy)
+        if self.again is None and self.table is None and not suggests:
             raise InputError("TABLE is missing", "give a private table")
         check_delimiter(self.delimiter, [self.table, self.public, self.households])
 
@@ -356,7 +364,9 @@ def run(request: ReleaseRequest, progress: Progress) -> ReleaseResult:
     """Release the table, make rows again from a record, or make a template of a schema."""
     began = time.process_time()
     if request.init_schema is not None:
-        return _init_schema(request)
+        from thesis_cli.commands.release.templates import init_schema
+
+        return init_schema(request, None if request.schema is None else _schema_of(request.schema))
     if request.again is None:
         for file in files_of(request.out, linked=request.households is not None) or (None,):
             check_apart(files_named(request), request.ledger, file)
@@ -631,20 +641,6 @@ def _preview(
     found, cells = preview(parts, plan.budget, count, checks, spending, request.unknown, began)
     settings = settings_of(request, method=plan.method)
     return ReleaseResult(columns=cells, request=request, settings=settings, preview=found)
-
-
-def _init_schema(request: ReleaseRequest) -> ReleaseResult:
-    from thesis_cli.privacy.tables.schema import template
-    from thesis_cli.privacy.tables.table import open_table
-
-    assert request.init_schema is not None
-    assert request.table is not None
-    check_overwritten("--init-schema", request.init_schema, request.overwrite)
-    columns = open_table(request.table, request.query, delimiter=request.delimiter or "").columns
-    text = template(columns)
-    write_atomic({request.init_schema: text})
-    stored = Columns({"column": list(columns), "storage": list(columns.values())})
-    return ReleaseResult(columns=stored, request=request, settings=settings_of(request), template=text)
 
 
 def _default_out(request: ReleaseRequest) -> Path | None:

@@ -84,6 +84,8 @@ class ReleaseResult(Result):
             return list(self.preview.lines)
         if self.release is None:
             made = "made from the names and types of the columns alone; complete what is marked TODO"
+            if self.settings["public"] is not None:
+                made = f"{self.columns.count:,} rules that all public rows obey; keep those that always hold"
             return [("schema", f"{self.settings['init_schema']}: {made}")]
         from thesis_cli.privacy.mechanisms.risk import risk_line
         from thesis_cli.privacy.release.implementation import implementation_of

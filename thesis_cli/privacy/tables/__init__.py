@@ -4,5 +4,6 @@
 `table_base.py` is what they share), `persons.py` bounds the rows of a person, `linked.py` joins persons
 with their households; `schema.py` encodes rows by columns (`column.py` is the base of their types,
 `columns.py` and `dates.py` have them) and rules (`constraints.py`); `expressions.py` is the language of
-queries, `overlap.py` finds private rows among public ones. Imports no other room.
+queries, `overlap.py` finds private rows among public ones, `suggestions.py` rules that public rows obey.
+Imports no other room.
 """
