@@ -265,7 +265,7 @@ def _measured(request: MeasureRequest, plan: Plan, progress: Progress) -> Measur
     table = open_table(request.table, request.query, names=plan.schema.names, delimiter=request.delimiter or "")
     if not plan.unit.secret:
         _check_rows(table)
-    spending.identify(table, plan.budget)
+    spending.identify(plan.budget, table)
     bound, key = request.contribution_bound, secrets.randbits(63)
     blocks, count = rows_that_count(table, plan.schema, request.person, bound, key, request.unknown)
     public = None if plan.unit.secret else count

@@ -5,8 +5,8 @@ nothing written.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from thesis_cli.base.columns import Columns
@@ -17,19 +17,36 @@ from thesis_cli.commands.release.guards import noise_dominated
 from thesis_cli.commands.release.result import Preview
 
 if TYPE_CHECKING:
+    from thesis_cli.privacy.mechanisms.mechanism import Budget
     from thesis_cli.privacy.release.plan import ReleasePlan
     from thesis_cli.privacy.tables.bad_cells import BadCells
-    from thesis_cli.privacy.tables.schema import Unknown
+    from thesis_cli.privacy.tables.schema import Schema, Unknown
     from thesis_cli.privacy.tables.table_base import Table
 
 
+@dataclass(frozen=True)
+class Part:
+    """One table of a release.
+
+    Attributes
+    ----------
+    plan : plan of its record.
+    table, schema : the private table, and the columns that are read of it.
+    made : rows of its synthetic table, if a number was given.
+    """
+
+    plan: ReleasePlan
+    table: Table
+    schema: Schema
+    made: int | None
+
+
 def preview(
-    plan: ReleasePlan,
-    table: Table,
-    rows: Callable[[], int],
+    parts: Sequence[Part],
+    budget: Budget,
+    rows: Callable[[], Sequence[int]],
     checks: Callable[[int, bool], Iterable[Callable[[], None]]],
     spending: Spending,
-    made: int | None,
     unknown: Unknown,
     began: float,
 ) -> tuple[Preview, Columns]:
@@ -39,10 +56,10 @@ def preview(
 
     Parameters
     ----------
-    rows : computes the number of rows that count.
-    checks : checks of a release, in their order, from that number and from whether all cells can be
-        read.
-    made : rows of the synthetic table, if a number was given.
+    parts, budget : tables, and the budget of all.
+    rows : computes the number of rows of each table that count.
+    checks : checks of a release, in their order, from the number of rows of the first table and from
+        whether all cells can be read.
     began : seconds of a core that the process had taken when the command began.
 
     Raises
@@ -50,34 +67,42 @@ def preview(
     InputError : the table cannot be read at all.
     """
     from thesis_cli.privacy.release.release import default_rows
-    from thesis_cli.privacy.tables.bad_cells import bad_cells
+    from thesis_cli.privacy.tables.bad_cells import BadCells, bad_cells
 
-    started = time.process_time()
-    found = bad_cells(table, plan.schema, unknown)
-    seconds = time.process_time() - started
     lines = [("dry run", "nothing is spent and nothing is written; what follows is for people who may see the table")]
-    lines.append(("table", f"{table.source}: {found.rows:,} rows, read in {seconds:.1f} s"))
-    problems = _cells(found)
-    count = found.rows
-    if not count:
-        problems.append("the table has no rows")
+    found, seconds, problems = list[BadCells](), list[float](), list[str]()
+    for part in parts:
+        started = time.process_time()
+        found.append(bad_cells(part.table, part.schema, unknown))
+        seconds.append(time.process_time() - started)
+        lines.append(("table", f"{part.table.source}: {found[-1].rows:,} rows, read in {seconds[-1]:.1f} s"))
+        where = f"{part.table.source}: " if len(parts) > 1 else ""
+        problems += [where + problem for problem in _cells(found[-1])]
+        if not found[-1].rows:
+            problems.append(f"{where}the table has no rows")
+    counts: Sequence[int] = [one.rows for one in found]
     if not problems:
-        count = rows()
-        if count != found.rows:
-            bound = plan.unit.contribution_bound
-            lines.append(("persons", f"{count:,} rows count, at most {bound} for each person"))
+        counts = rows()
+        if counts[0] != found[0].rows:
+            bound = parts[0].plan.unit.contribution_bound
+            lines.append(("persons", f"{counts[0]:,} rows count, at most {bound} for each person"))
     readable = not problems
-    for check in checks(count, readable):
+    for check in checks(counts[0], readable):
         _collect(problems, check)
-    lines.append(("budget", f"({plan.budget.epsilon:.4g}, {plan.budget.delta:.4g}){_room(spending)}"))
-    lines.append(("method", plan.method))
-    if count:
-        lines += _noise(plan, count)
-        spent = time.process_time() - began  # the release makes the same checks
-        lines += _needs(plan, count, default_rows(plan.method, count) if made is None else made, spent, seconds)
+    lines.append(("budget", f"({budget.epsilon:.4g}, {budget.delta:.4g}){_room(spending)}"))
+    lines.append(("method", parts[0].plan.method))
+    for part, count, reading in zip(parts, counts, seconds, strict=True):
+        if count:
+            if len(parts) > 1:
+                lines.append(("table", part.table.source))
+            lines += _noise(part.plan, count)
+            spent = time.process_time() - began  # the release makes the same checks
+            made = default_rows(part.plan.method, count) if part.made is None else part.made
+            lines += _needs(part.plan, count, made, spent, reading)
     lines += [("problem" if i == 0 else "", problem) for i, problem in enumerate(problems)]
     lines.append(("verdict", "the release would be refused" if problems else "the release would be made"))
-    return Preview(tuple(lines), tuple(problems), found.total), Columns([asdict(cell) for cell in found.first])
+    cells = Columns([asdict(cell) for one in found for cell in one.first])
+    return Preview(tuple(lines), tuple(problems), sum(one.total for one in found)), cells
 
 
 def _cells(found: BadCells) -> list[str]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from thesis_cli.privacy.accounting.ledger import Total
-    from thesis_cli.privacy.release.record import Record, Release
+    from thesis_cli.privacy.release.record import PrivacyGuarantee, Record, Release
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ class ReleaseResult(Result):
     out : file of the rows; None if none was written.
     template : the schema to fill in; empty unless it was asked for.
     preview : findings of a dry run; None otherwise.
+    households : rows of the table that is linked to this one, if there is one.
     """
 
     release: Release | None = None
@@ -53,6 +54,7 @@ class ReleaseResult(Result):
     out: Path | None = None
     template: str = ""
     preview: Preview | None = None
+    households: ReleaseResult | None = None
 
     @property
     def status(self) -> int:
@@ -66,6 +68,15 @@ class ReleaseResult(Result):
             raise InputError("no release was made", "leave init_schema and dry_run out")
         return self.release.record
 
+    @property
+    def promise(self) -> tuple[PrivacyGuarantee, float | None]:
+        """Privacy guarantee of the release, with that of the households, and its rho if it has one."""
+        if self.households is not None:
+            from thesis_cli.privacy.release.linked import linked_guarantee
+
+            return linked_guarantee(self.households.record, self.record)
+        return self.record.promise, getattr(self.record.mechanism, "rho", None)
+
     @presentation
     def lines(self) -> list[tuple[str, str]]:
         """Privacy guarantee, mechanism, noise, budget and files."""
@@ -73,26 +84,32 @@ class ReleaseResult(Result):
             return list(self.preview.lines)
         if self.release is None:
             made = "made from the names and types of the columns alone; complete what is marked TODO"
+            if self.settings["public"] is not None:
+                made = f"{self.columns.count:,} rules that all public rows obey; keep those that always hold"
             return [("schema", f"{self.settings['init_schema']}: {made}")]
         from thesis_cli.privacy.mechanisms.risk import risk_line
         from thesis_cli.privacy.release.implementation import implementation_of
 
-        record, guarantee = self.record, self.record.promise
+        record, (guarantee, rho) = self.record, self.promise
         lines = [
             ("guarantee", f"{_pair(guarantee)}-differential privacy {_protected(record)}{_except(record)}"),
-            risk_line(guarantee.epsilon, guarantee.delta, getattr(record.mechanism, "rho", None)),
+            risk_line(guarantee.epsilon, guarantee.delta, rho),
             ("method", f"{record.method}: {record.basis}; size {record.size:,}"),
             ("mechanism", record.mechanism.mechanism),
         ]
-        lines += implementation_of(record.method).noise_lines(record)
+        for own, of in ((self, ""), (self.households, ", households")):
+            noises = [] if own is None else implementation_of(record.method).noise_lines(own.record)
+            lines += [(label + of, text) for label, text in noises]
         if self.total is not None:
             rule = f"{self.total.rule} composition"
             lines.append(("spent", f"{_pair(self.total)} by all releases of the table so far, {rule}"))
             lines.append(("ledger", f"head {self.total.head}: note it to notice later changes of the ledger"))
-        rows = f"{len(self.release.points):,} rows"
-        if self.out is None:
-            return [*lines, ("release", rows)]
-        return [*lines, ("release", f"{self.out}, {rows}"), ("record", str(self.out.with_suffix(".json")))]
+        for one, label in ((self, "release"), (self.households, "households")):
+            if one is not None and one.release is not None:
+                rows = f"{len(one.release.points):,} rows"
+                lines.append((label, rows if one.out is None else f"{one.out}, {rows}"))
+                lines += [("record", str(one.out.with_suffix(".json")))] if one.out is not None else []
+        return lines
 
     @presentation
     def facts(self) -> Mapping[str, Any]:
@@ -104,14 +121,15 @@ class ReleaseResult(Result):
         from thesis_cli.privacy.mechanisms.risk import best_guess
         from thesis_cli.privacy.release.record import written
 
-        promise = self.record.promise
+        promise, rho = self.promise
         return {
             "rows": len(self.release.points),
-            "promise": written(self.record.promise),
+            "promise": written(promise),
             "private": written(self.record.count),
             "mechanism": written(self.record.mechanism),
-            "attack_risk": best_guess(promise.epsilon, promise.delta, getattr(self.record.mechanism, "rho", None)),
+            "attack_risk": best_guess(promise.epsilon, promise.delta, rho),
             "spent": self.total and asdict(self.total),
+            **({"household_release": self.households.facts()} if self.households is not None else {}),
         }
 
     @presentation
@@ -130,17 +148,26 @@ class ReleaseResult(Result):
 
     @presentation
     def save(self, path: str | Path) -> list[Path]:
-        """Write the rows as CSV and the record beside them: both or, if that fails, neither."""
-        out = Path(path)
+        """Write the rows as CSV and the record beside them, also of households: all or, if that fails, none."""
+        out, files = Path(path), dict[Path, Content]()
         if self.release is None and self.preview is None:
             write_atomic({out: self.template})
             return [out]
         check_writable("out", out, ".csv")
-        check_same(out, self.record, overwrite=True)
-        assert self.release is not None
-        files = release_files(self.release, out, self.settings["weights"] != "uniform")
+        for file, one in zip(files_of(out, linked=True), (self, self.households), strict=True):
+            if one is not None:
+                check_same(file, one.record, overwrite=True)
+                assert one.release is not None
+                files |= release_files(one.release, file, self.settings["weights"] != "uniform")
         write_atomic(files)
         return list(files)
+
+
+def files_of(out: Path | None, *, linked: bool) -> tuple[Path, ...]:
+    """Files of the rows of TABLE and, if it is linked, of --households; none if no file is named."""
+    if out is None:
+        return ()
+    return (out, out.with_name(f"{out.stem}-households.csv"))[: 1 + linked]
 
 
 def release_files(release: Release, out: Path, weighted: bool) -> dict[Path, Content]:
