@@ -255,7 +255,7 @@ def run(request: MeasureRequest, progress: Progress) -> MeasureResult:
 
 def _measured(request: MeasureRequest, plan: Plan, progress: Progress) -> MeasureResult:
     from thesis_cli.privacy.measure.measure import answers, expected, measured
-    from thesis_cli.privacy.tables.persons import rows_that_count
+    from thesis_cli.privacy.tables.persons import columns_read, rows_that_count
     from thesis_cli.privacy.tables.table import open_table
 
     note = "measurement" if request.out is None else f"measurement, {request.out.name}"
@@ -265,7 +265,7 @@ def _measured(request: MeasureRequest, plan: Plan, progress: Progress) -> Measur
     table = open_table(request.table, request.query, names=plan.schema.names, delimiter=request.delimiter or "")
     if not plan.unit.secret:
         _check_rows(table)
-    spending.identify(plan.budget, table)
+    spending.identify(plan.budget, (table, columns_read(plan.schema, request.person)))
     bound, key = request.contribution_bound, secrets.randbits(63)
     blocks, count = rows_that_count(table, plan.schema, request.person, bound, key, request.unknown)
     public = None if plan.unit.secret else count

@@ -498,6 +498,16 @@ def _opened(request: ReleaseRequest, plan: ReleasePlan, link: Link | None) -> li
     return found
 
 
+def _columns_read(
+    request: ReleaseRequest, plan: ReleasePlan, link: Link | None, tables: list[Table]
+) -> list[tuple[Table, tuple[str, ...]]]:
+    """Tables, each with the columns that the release reads."""
+    from thesis_cli.privacy.tables.persons import columns_read
+
+    schemas = [plan.schema, *([] if link is None else [link.households])]
+    return [(table, columns_read(schema, request.person)) for table, schema in zip(tables, schemas, strict=True)]
+
+
 def _measured(
     request: ReleaseRequest, plan: ReleasePlan, link: Link | None, spending: Spending, progress: Progress
 ) -> list[Record]:
@@ -505,7 +515,7 @@ def _measured(
     are written before this returns.
     """
     tables = _opened(request, plan, link)
-    spending.identify(plan.budget, *tables)
+    spending.identify(plan.budget, *_columns_read(request, plan, link, tables))
     if link is None:
         records = [_measured_table(request, plan, tables[0], spending, progress)]
     else:
@@ -636,7 +646,7 @@ def _preview(
             yield lambda: check_delta(plan.budget.delta, count, request.accept_delta)
         for out in files_of(request.out, linked=link is not None):
             yield partial(check_unpaid, out, request.overwrite)
-        yield lambda: spending.identify(plan.budget, *tables)
+        yield lambda: spending.identify(plan.budget, *_columns_read(request, plan, link, tables))
 
     found, cells = preview(parts, plan.budget, count, checks, spending, request.unknown, began)
     settings = settings_of(request, method=plan.method)

@@ -346,6 +346,19 @@ def test_packed_rows_take_the_smallest_type_and_cannot_be_changed():
             held[1:].codes[:] = 0
 
 
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("levels", [2, 127, 255, 256, 257, 65535, 65536, 65537])
+def test_every_level_keeps_a_cell_of_its_own_when_rows_are_packed(levels, missing):
+    names = tuple(f"l{i}" for i in range(levels))
+    schema = Schema((Category("c", names, missing=missing), Category("o", names, missing=missing, ordered=True)))
+    values = np.array([*names, *[None] * missing], object)
+    rows, cells = schema.encode({"c": values, "o": values}), schema_cells(schema)
+    held = packed(cells, rows)
+    assert held.codes.itemsize == (1 if levels + missing <= 256 else 2 if levels + missing <= 65536 else 4)
+    assert np.array_equal(cells_of(cells, held), cells_of(cells, rows))
+    assert cells_of(cells, held).tolist() == [[i, i] for i in range(len(values))]
+
+
 def test_bound_on_the_sum_over_triples_is_its_least_value():
     """A box of more columns than have all corners, too."""
     rng = np.random.default_rng(22)

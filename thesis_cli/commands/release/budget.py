@@ -8,7 +8,7 @@ import logging
 import re
 import shlex
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -129,10 +129,14 @@ class Spending:
         identity = None if file is None else file_identity(file)
         return cls(ledger, found, limit and Budget(*limit), note, file=identity, named=name is not None, new=new)
 
-    def identify(self, budget: Budget, *tables: Table) -> None:
+    def identify(self, budget: Budget, *tables: tuple[Table, Sequence[str]]) -> None:
         """Read the content of the tables for the ledger, and refuse them if they are charged elsewhere.
 
         The error depends on private rows: it is for people who may see the table.
+
+        Parameters
+        ----------
+        tables : each with the columns that the release reads, in that order; they may not change from now on.
 
         Raises
         ------
@@ -142,7 +146,9 @@ class Spending:
             return
         from thesis_cli.privacy.accounting.identity import content_of, united
 
-        self._content = cache(lambda key: united([content_of(table.chunks(), key) for table in tables]))
+        for table, names in tables:
+            table.watch(names)
+        self._content = cache(lambda key: united([content_of(table.chunks(), key) for table, _ in tables]))
         self.check(budget)
 
     def check(self, budget: Budget) -> None:

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from thesis_cli.privacy.accounting.names import IGNORABLE
 from thesis_cli.privacy.tables.column import MISSING_TEXTS
 
 Digests = npt.NDArray[np.uint64]
@@ -215,9 +216,11 @@ def _canonical(value: object) -> str:
         return ""
     if isinstance(value, float):
         return _number(value)
-    text = unicodedata.normalize("NFKC", str(value)).strip().casefold()
+    text = IGNORABLE.sub("", unicodedata.normalize("NFKC", str(value))).strip().casefold()
     if text in _MISSING:
         return ""
+    if not text.isascii():  # decimal digits of other scripts
+        text = "".join(str(unicodedata.digit(c)) if c.isdecimal() else c for c in text)
     if _NUMBER.fullmatch(text.replace(",", ".", 1)) and len(text) < 300:
         return _number(float(text.replace(",", ".", 1)))
     return re.sub(r"[t ]00:00:00(\.0+)?$", "", text)

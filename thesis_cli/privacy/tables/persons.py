@@ -70,6 +70,11 @@ class Rereadable:
         return self._read()
 
 
+def columns_read(schema: Schema, person: str | None) -> tuple[str, ...]:
+    """Columns that `rows_that_count` reads, in that order."""
+    return (*schema.names_read, *(() if person is None else (person,)))
+
+
 def rows_that_count(
     table: Table,
     schema: Schema,

@@ -35,6 +35,7 @@ class Table(ABC):
         self.source, self.columns = source, columns
         self._rows: int | None = None
         self._digests: dict[tuple[str, ...], int] = {}
+        self._watched: tuple[str, ...] = ()
 
     def chunks(self, size: int = CHUNK, names: Sequence[str] | None = None) -> Iterator[dict[str, Values]]:
         """Rows in order, at most `size` at a time: an array for each of the named columns (by
@@ -49,16 +50,29 @@ class Table(ABC):
             Their order may differ: a database guarantees none.
         """
         chosen = tuple(self.columns if names is None else names)
-        rows = digest = 0
+        digests = dict.fromkeys({chosen, self._watched} if set(self._watched) <= set(chosen) else {chosen}, 0)
+        rows = 0
         for count, block in self._blocks(size, chosen):
             rows += count
-            digest += _digest(zip(*(block[name].tolist() for name in chosen), strict=True))
+            cells = {name: block[name].tolist() for name in chosen}
+            for found in digests:
+                digests[found] += _digest(zip(*(cells[name] for name in found), strict=True))
             if chosen:
                 yield block
-        known = self._rows, self._digests.get(chosen, digest)
-        if known[0] not in (None, rows) or known[1] != digest:
-            raise InputError("the table changed while it was read", "read one that does not change", source=self.source)
-        self._rows, self._digests[chosen] = rows, digest
+        if self._rows not in (None, rows) or any(self._digests.get(key, x) != x for key, x in digests.items()):
+            raise self.changed()
+        self._rows = rows
+        self._digests |= digests
+
+    def watch(self, names: Sequence[str]) -> None:
+        """Note what is in the named columns in each pass that reads them and others, too, so that a later
+        pass over the named ones alone ends if they changed.
+        """
+        self._watched = tuple(names)
+
+    def changed(self) -> InputError:
+        """The error that two passes see other tables."""
+        return InputError("the table changed while it was read", "read one that does not change", source=self.source)
 
     def count(self) -> int:
         """Number of rows; the table is read unless a pass has counted them."""

@@ -18,6 +18,7 @@ from typing import IO, Any
 from weakref import WeakKeyDictionary
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.files import open_regular
 from thesis_cli.base.wording import is_number
 from thesis_cli.privacy.tables.table_base import Block, Table, objects, unique_columns
 
@@ -122,7 +123,8 @@ class CsvTable(Table):
         widths = {0, len(self.columns)}
         places = {name: list(self.columns).index(name) for name in names}
         with self._reader() as reader:
-            next(filter(None, reader), None)
+            if next(filter(None, reader), []) != list(self.columns):
+                raise self.changed()
             while part := list(islice(reader, size)):
                 if not widths.issuperset(map(len, part)):
                     self._refuse_ragged()
@@ -206,7 +208,7 @@ def _opened(path: str) -> Iterator[tuple[Any, bool]]:
     """The bytes of a file or of standard input, and whether they were in gzip; the content shows
     it.
     """
-    with open(path, "rb") if path != STANDARD_INPUT else io.BufferedReader(_Again(_spool())) as file:
+    with open_regular(path) if path != STANDARD_INPUT else io.BufferedReader(_Again(_spool())) as file:
         packed = file.peek(2)[:2] == GZIP
         if packed:
             with gzip.open(file) as inner:

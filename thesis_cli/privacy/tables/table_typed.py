@@ -10,6 +10,7 @@ import numpy as np
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.extras import extra
+from thesis_cli.base.files import open_regular
 from thesis_cli.privacy.tables.column import Values
 from thesis_cli.privacy.tables.table_base import Block, Table, converted, unique_columns
 
@@ -31,6 +32,7 @@ class ParquetTable(Table):
     def _file(self) -> Iterator[Any]:
         parquet, arrow = extra("pyarrow.parquet"), extra("pyarrow")
         try:
+            open_regular(self._path).close()
             with parquet.ParquetFile(self._path) as file:
                 yield file
         except (arrow.ArrowException, OSError):
