@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.files import write_atomic
+from thesis_cli.base.files import Content, write_atomic
 from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.progress import COUNTED, Progress
 from thesis_cli.commands.core.command import Command
@@ -583,9 +583,10 @@ def _result_of(
         releases = list(linked_releases(records[1], records[0], request.rows, jobs_or_all(request.jobs)))[::-1]
     releases = [replace(one, record=replace(one.record, made=_made_of(request))) for one in releases]
     weighted, outs = request.weights != "uniform", files_of(request.out, linked=len(records) > 1)
-    write_atomic(
-        {k: v for one, out in zip(releases, outs, strict=False) for k, v in release_files(one, out, weighted).items()}
-    )
+    files: dict[Path, Content] = {}
+    for release, out in zip(releases, outs, strict=False):  # there are no files without --out
+        files |= release_files(release, out, weighted)
+    write_atomic(files)
     results = [
         ReleaseResult(
             columns=rows_columns(release, weighted=weighted),

@@ -32,6 +32,7 @@ from thesis_cli.privacy.release.record import PrivacyGuarantee, Record, Release
 from thesis_cli.privacy.release.release import private_record, synthetic
 from thesis_cli.privacy.tables.linked import SIZE, Link
 from thesis_cli.privacy.tables.repair import obey
+from thesis_cli.privacy.tables.schema import Schema
 
 SHARE = 0.25
 """Share of the households in the rho of the budget."""
@@ -54,10 +55,10 @@ def linked_plans(plan: ReleasePlan, link: Link) -> tuple[ReleasePlan, ReleasePla
         budget = Budget(zcdp_epsilon(share * total * (1 - ROUNDING), delta), delta)
         unit = Unit(plan.unit.neighbours, most)
         found.append(replace(plan, schema=schema, budget=budget, unit=unit, pair=linked_text(unit, link)))
-    assert sum(Fraction(total_rho(each.budget)) for each in found) <= Fraction(total)
+    if sum(Fraction(total_rho(each.budget)) for each in found) > Fraction(total):
+        raise ValueError("the budgets of both tables must add up to at most that of the release")
     households, persons = found
-    known = tuple((1 / cells.count,) * cells.count for cells in schema_cells(link.sized))
-    return households, replace(persons, known=known)
+    return households, replace(persons, known=_uniform(link.sized))
 
 
 def linked_records(
@@ -107,9 +108,13 @@ def _known(households: Record) -> tuple[tuple[float, ...], ...]:
     cells = schema_cells(made.schema)
     sizes = made.columns[SIZE].astype(np.float64)
     if not sizes.any():
-        return tuple((1 / own.count,) * own.count for own in cells)
+        return _uniform(made.schema)
     counts = [np.bincount(own.of(made.points), sizes, own.count) for own in cells]
     return tuple(tuple((count / sizes.sum()).tolist()) for count in counts)
+
+
+def _uniform(schema: Schema) -> tuple[tuple[float, ...], ...]:
+    return tuple((1 / cells.count,) * cells.count for cells in schema_cells(schema))
 
 
 def linked_text(unit: Unit, link: Link) -> str:
