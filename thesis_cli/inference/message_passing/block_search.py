@@ -23,8 +23,10 @@ COLDEST, LEAST = 2.0**-7, 1e-6
 WALL = 0.5
 """Share of the cost of an impossible entry that is the highest temperature, so that searches get past it."""
 
-LEAST_ROUND, ROUND = 64, 0.25
-"""Visits of each variable in a round of the search at least, and the most of it as a share of all visits so far."""
+LEAST_ROUND, MOST_ROUND, ROUND = 128, 1024, 0.25
+"""Visits of each variable in a round, between which a random number is drawn, uniform in its logarithm; the most grows
+to this share of all visits so far.
+"""
 
 MELTED = 8.0
 """A restart begins at the usual temperature over this at least."""
@@ -39,8 +41,10 @@ class BlockSearch:
     """Local search over configurations of a pairwise model.
 
     The maximum over the variables of a tree given the others, under Gumbel noise at a temperature, moves many of
-    them at once (perturb-and-MAP on trees; without noise Hamze and de Freitas 2004). A region around a random variable
-    is cooled so, from a random temperature, and keeps the states that it ends in if they are better.
+    them at once (perturb-and-MAP on trees; without noise Hamze and de Freitas 2004). A region around a random
+    variable is cooled so, from a random temperature, and each connected part of what has changed is kept if it
+    gains. In turns with the best configuration, one that annealing of all variables began anew is improved for as
+    long.
 
     Parameters
     ----------
@@ -100,7 +104,8 @@ class BlockSearch:
         self._hot = max(self._usual, self._wall, self._melting(value))
         while True:
             least = LEAST_ROUND * best.size
-            turn = int(least * max(1.0, ROUND * self._visits / least) ** self._rng.random())
+            most = max(MOST_ROUND * best.size, ROUND * self._visits)
+            turn = int(least * (most / least) ** self._rng.random())
             self._polish(best, turn)
             if self._left() < 1:
                 break
