@@ -43,7 +43,7 @@ from thesis_cli.privacy.tables.schema import Schema
 BUDGET, CONFIDENCE = Budget(20.0, 1e-6), 0.999
 FACTORS = (1.0, 0.3, 0.1, 0.03, 0.0)
 RELEASES, PERSONS, SECRET = "copula, all types", "copula, persons", "copula, secret N"
-VECTORS = "features, all vectors", "subspace, all vectors"
+VECTORS = "features, vector", "features, Laplace", "subspace, vector", "subspace, Laplace", "dp-measure, Laplace"
 SUMS, CHOICES, OF_PERSONS = "dp-measure", "dp-measure, quantiles", "dp-measure, persons"
 
 
@@ -184,6 +184,7 @@ TYPES: dict[str, Callable[[Any], bool]] = {
 FAULTS: dict[str, tuple[tuple[str, ...], Callable[[], list[Any]]]] = {
     "none": (tuple(CASES), list),
     "noise times 0.01": ((RELEASES,), lambda: _less_noise(0.01)),
+    "noise times 0.01 ": ((CHOICES,), lambda: _less_noise(0.01)),
     "noise times 0.9": ((RELEASES,), lambda: _less_noise(0.9)),
     "noise times 0.9 ": ((SUMS, CHOICES, OF_PERSONS, *VECTORS), lambda: _less_noise(0.9)),
     "noise times 0.97": ((RELEASES,), lambda: _less_noise(0.97)),
@@ -215,7 +216,7 @@ FAULTS: dict[str, tuple[tuple[str, ...], Callable[[], list[Any]]]] = {
         lambda: [patch.object(Plan, "most", 1)],
     ),
     "contribution bound ignored": ((PERSONS, OF_PERSONS), lambda: _rows_that_count(lambda most: 100)),
-    "contribution bound of persons off by one": (
+    "contribution bound off by one": (
         (PERSONS, OF_PERSONS),
         lambda: _rows_that_count(lambda most: most + 1),
     ),
@@ -263,7 +264,7 @@ def planted(fault: str) -> Iterator[None]:
 def found(fault: str, name: str, runs: int) -> list[str]:
     """Contradictions of a search and an audit, under a fault."""
     with planted(fault):
-        return stage_audit(CASES[name](BUDGET), runs, CONFIDENCE).contradictions
+        return stage_audit(CASES[name](name, BUDGET), runs, CONFIDENCE).contradictions
 
 
 def main(audits: int, runs: int, release: str = "") -> None:

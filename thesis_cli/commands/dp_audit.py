@@ -186,7 +186,8 @@ class AuditResult(Result):
                     fault = f"these runs would contradict {report.fault:.2f} times this noise"
                 lines.append(("", fault))
         for stage in self.stages:
-            proven = f"rho >= {max(0.0, stage.proven):.4g} of {stage.rho:.4g} claimed ({stage.share:.0%} of the noise)"
+            proven = f"{stage.claim} >= {max(0.0, stage.proven):.4g} of {stage.rho:.4g} claimed"
+            proven += f" ({stage.share:.0%} of the noise)"
             lines.append((stage.name, f"{stage.verdict}: {proven}, {stage.runs:,} runs"))
             lines += [("", contradiction) for contradiction in stage.contradictions]
         for own in self.own:
@@ -220,7 +221,7 @@ def run(request: AuditRequest, progress: Progress) -> AuditResult:
     seconds = None if request.seconds is None else request.seconds / parts
     reports, stages = [], []
     names = [name for name in CASES if request.stage_runs and request.method in ("all", name.split(",")[0])]
-    kinds = [CASES[name] for name in names if _installed(name)]
+    kinds = [(name, CASES[name]) for name in names if _installed(name)]
     with progress(len(chosen) * (request.runs + request.command_runs), "releases") as tick, TemporaryDirectory() as to:
         for method, noise in chosen:
             found = subject(method, noise or "gaussian", _budget(request, noise), request.runs // 2, request.confidence)
@@ -230,8 +231,8 @@ def run(request: AuditRequest, progress: Progress) -> AuditResult:
                 drawn = found.anew(replace(found.pair.plan, public=None))  # the command draws its points
                 entry = _by_command(Path(to, "table.csv"))
                 reports.append(audit(drawn, request.command_runs, entry, "dp-release", **options))
-        for kind in kinds:
-            stages.append(stage_audit(kind(_budget(request, "gaussian")), request.stage_runs, request.confidence))
+        for name, kind in kinds:
+            stages.append(stage_audit(kind(name, _budget(request, "gaussian")), request.stage_runs, request.confidence))
     return AuditResult(
         columns=Columns([_flat(report.summary()) for report in reports or stages]),
         request=request,

@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.audit_faults import BUDGET, planted
 from thesis_cli.privacy.audit.cases import CASES, QUERIES, WIDE, release_case
-from thesis_cli.privacy.audit.stages import Case, Stage, stage_audit
+from thesis_cli.privacy.audit.stages import Case, ChoiceStage, Stage, stage_audit
 from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.privacy.mechanisms.units import Unit
 from thesis_cli.privacy.tables.columns import KINDS
@@ -50,6 +50,59 @@ def test_bounds_are_those_of_the_noise():
     assert "the scale of vector 1 depends on the table" in leaks.contradictions[-1]
 
 
+def test_a_part_without_noise_is_contradicted_and_noise_on_a_grid_is_not():
+    """The noise of all coordinates together is right in both."""
+    rng = np.random.default_rng(0)
+
+    def noises(parts, bare, step):
+        stages = []
+        for _ in range(40):
+            vector, noise = rng.normal(size=60), 2.0 * rng.normal(size=60)
+            noise[bare] = 0.0
+            stages.append(
+                Stage(vector, vector + (np.rint(noise / step) * step if step else noise), 2.0, step, 9.0, parts)
+            )
+        return Stage.noise(stages, 1e-5)
+
+    pooled, least = noises((), slice(0), 0.0)
+    assert 1 < pooled < 1.08
+    assert 1 < least < 1.6
+    assert noises((), slice(7, 8), 0.0)[1] == 0
+    assert noises((5, 55), slice(0, 5), 0.0)[1] == 0
+    assert noises((5, 55), slice(3, 4), 0.0)[1] > 1
+    assert noises((), slice(0), 1.0)[1] > 1
+
+
+def test_vectors_beyond_their_sensitivity_are_contradicted():
+    rng = np.random.default_rng(0)
+
+    def release(rows, held):
+        vector = np.zeros(9)
+        vector[0] = rows
+        return [Stage(vector, held[0].noisy if held else vector + rng.normal(size=9), 1.0, sensitivity=0.9)]
+
+    found = stage_audit(Case("far", 9.0, release, (0, 1), 0), 40, 0.999)
+    assert found.contradictions == ["vectors 1 of two neighbours are 1.111 sensitivities apart"]
+
+
+def test_choices_are_audited_by_their_scale_and_their_distributions():
+    """For two candidates whose scores move by 1 each, the relative entropy is ln cosh (1 / scale)."""
+    rng = np.random.default_rng(0)
+    scores, moved = np.zeros((1, 2)), np.array([[1.0, -1.0]])
+    found = ChoiceStage(scores, np.zeros((1, 1), int), 2.0).divergence(
+        ChoiceStage(moved, np.zeros((1, 1), int), 2.0), 1.0
+    )
+    assert found == pytest.approx(np.log(np.cosh(0.5)))
+    for factor, times in ((1.0, 2000), (0.9, 4000)):
+        stages = []
+        for _ in range(times):
+            values = -np.abs(rng.integers(0, 30, (1, 50))) * 1.0
+            chosen = np.argmax(values + 3.0 * factor * rng.gumbel(size=values.shape), 1)[:, None]
+            stages.append(ChoiceStage(values, chosen, 3.0))
+        bound, _ = ChoiceStage.noise(stages, 1e-5)
+        assert factor < bound < factor * (1 + 8 / np.sqrt(times))
+
+
 def test_every_type_of_column_is_audited():
     assert {column.kind for column in WIDE.columns} == set(KINDS)
     assert {column.missing for column in WIDE.columns} == {True, False}
@@ -81,7 +134,7 @@ def test_planted_faults_are_contradicted(wide, fault, said):
 
 def test_faults_of_measurements_are_contradicted():
     """At epsilon 1; sums of all types of columns."""
-    case = CASES["dp-measure"](Budget(1.0, 1e-6))
+    case = CASES["dp-measure"]("dp-measure", Budget(1.0, 1e-6))
     right = stage_audit(case, 20, SURE)
     assert right.contradictions == []
     assert 0.8 < right.share < 1
@@ -93,20 +146,60 @@ def test_faults_of_measurements_are_contradicted():
     ("fault", "said"),
     [
         ("none", ""),
+        ("contribution bound off by one", "sensitivities apart"),
+        ("contribution bound ignored", "sensitivities apart"),
+        ("sensitivity of persons without the bound ", "rho is at least"),
+    ],
+)
+def test_rows_of_persons_are_bounded_within_the_audit(fault, said):
+    with planted(fault):
+        found = stage_audit(CASES["dp-measure, persons"]("dp-measure, persons", BUDGET), 20, 0.999).contradictions
+    assert any(said in text for text in found) if said else not found
+
+
+def test_choices_of_quantiles_are_audited():
+    case = CASES["dp-measure, quantiles"]("dp-measure, quantiles", BUDGET)
+    right = stage_audit(case, 5, SURE)
+    assert right.contradictions == []
+    assert 0.5 < right.share < 1
+    with planted("noise times 0.01 "):
+        assert stage_audit(case, 5, 0.999).noise[0] < 0.02
+
+
+def test_laplace_noise_of_measurements_is_audited():
+    """Without delta; the measured scale has a standard error of 1 %."""
+    case = CASES["dp-measure, Laplace"]("dp-measure, Laplace", Budget(1.0, 1e-6))
+    right = stage_audit(case, 100, SURE)
+    assert right.contradictions == []
+    assert 0.85 < right.share < 1
+    with planted("noise times 0.9 "):
+        assert "the noise of vector 1 is at most 0.9" in stage_audit(case, 100, 0.999).contradictions[0]
+
+
+@pytest.mark.parametrize("name", ["features, vector", "features, Laplace", "subspace, vector", "subspace, Laplace"])
+def test_vectors_of_whole_rows_reach_their_claim(name):
+    right = stage_audit(CASES[name](name, Budget(1.0, 1e-6)), 40, SURE)
+    assert right.contradictions == []
+    assert 0.85 < right.share < 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("none", ""),
         ("noise times 0.9  ", "the noise of vector 2 is at most 0.9"),
-        ("sensitivity of counts over 3 for one of five columns", "rho is at least"),
+        ("sensitivity of counts halved for one of five columns", "rho is at least"),
+        ("counts of a column of 40 levels without noise", "the noise of vector 1 is at most 0.9"),
         ("a record with one bit of the table", "the record depends on the table: "),
     ],
 )
 def test_marginals_are_audited_by_their_counts(counted, fault, said):
-    """Right ones reach half of the claimed rho, since OpenDP's noise is for twice the square of a replaced
-    row.
-    """
+    """Of neighbours with two rows more, as OpenDP has them."""
     with planted(fault):
-        found = stage_audit(CASES["marginals"](BUDGET), 100, 0.999)
+        found = stage_audit(CASES["marginals"]("marginals", BUDGET), 100, 0.999)
     assert found.runs == 5
     if said:
         assert any(said in text for text in found.contradictions)
     else:
         assert found.contradictions == []
-        assert 0.6 < found.share <= 0.708
+        assert 0.75 < found.share <= 1

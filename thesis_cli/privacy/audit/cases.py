@@ -15,12 +15,12 @@ import numpy as np
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.privacy.audit.pairs import vector_pair
 from thesis_cli.privacy.audit.scores import public_part
-from thesis_cli.privacy.audit.stages import Case, ChoiceStage, Stage
+from thesis_cli.privacy.audit.stages import Case, ChoiceStage, LaplaceStage, Stage
 from thesis_cli.privacy.copula.copula import CopulaStages
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.measure import quantiles
 from thesis_cli.privacy.measure.measure import Plan, measured
-from thesis_cli.privacy.mechanisms.mechanism import NOISES, Budget, Calibration, Noise, Noised
+from thesis_cli.privacy.mechanisms.mechanism import NOISES, Budget, Calibration, Noise, Noised, NoiseName
 from thesis_cli.privacy.mechanisms.stages import OpenDPStages, total_rho
 from thesis_cli.privacy.mechanisms.units import Unit
 from thesis_cli.privacy.release import marginals
@@ -38,9 +38,9 @@ COUNTED = ("scale", "many", "place", "flag", "day")
 """Columns of a release by marginals, one of each storage."""
 SLOW, QUICK = 1 / 20, 10
 """Releases by marginals, and of one short vector, for each that is asked for."""
-COUNT, TRIED, ROUNDS, OTHERS = 300, 150, 2, 4
-"""Rows of a table, rows that a search compares, rounds in which it changes single columns, and values that
-it tries for each.
+COUNT, TRIED, FEWER, ROUNDS, OTHERS = 300, 150, 30, 2, 4
+"""Rows of a table, rows that a search compares, and those for quantiles; rounds in which it changes single
+columns, and values that it tries for each.
 """
 ENDS = 1 / 3
 """Share of the numbers of a table that are at the bounds."""
@@ -100,7 +100,8 @@ class KeptVector:
         else:
             noised = self._noise.add(vector, l2_sensitivity, budget)
         found = noised.calibration
-        self._sums.append(Stage(vector, noised.values, found.scale, found.granularity, found.sensitivity))
+        kind = LaplaceStage if found.noise == "laplace" else Stage
+        self._sums.append(kind(vector, noised.values, found.scale, found.granularity, found.sensitivity))
         return noised
 
     def choose(self, scores: Floats, scale: float, gaussian: bool) -> int:
@@ -173,17 +174,18 @@ def release_case(name: str, schema: Schema, budget: Budget, unit: Unit) -> Case:
 
 
 def vector_case(name: str, method: str, budget: Budget) -> Case:
-    """The worst neighbours of a method with one vector: those of `pairs`."""
-    pair = vector_pair(method, "gaussian", budget)
+    """The worst neighbours of a method with one vector, those of `pairs`; Laplace noise without delta."""
+    kind: NoiseName = "gaussian" if budget.delta else "laplace"
+    pair = vector_pair(method, kind, budget)
     one, other = map(pair.plan.schema.encode, pair.tables)
 
     def release(rows: Rows, held: Sequence[Stage]) -> list[Stage]:
-        noise = KeptVector(NOISES["gaussian"](), held)
+        noise = KeptVector(NOISES[kind](), held)
         record = private_record([rows], len(rows), pair.plan, lambda budget, rho: None, noise=noise)
         return noise.stages(repr(public_part(record)))
 
-    far = Rows.concatenate([other[-1:]] * len(one))
-    return Case(name, total_rho(budget), release, (one, other), far, QUICK)
+    far, pure = Rows.concatenate([other[-1:]] * len(one)), not budget.delta
+    return Case(name, budget.epsilon if pure else total_rho(budget), release, (one, other), far, QUICK, pure)
 
 
 def measure_case(name: str, budget: Budget, unit: Unit, queries: tuple[str, ...] = QUERIES) -> Case:
@@ -212,8 +214,9 @@ def measure_case(name: str, budget: Budget, unit: Unit, queries: tuple[str, ...]
         found = release(_neighbours(unit, Rows.concatenate([row, row]), rows)[0], noisy)
         return np.concatenate([stage.vector.ravel() for stage in found])
 
-    pair = _farthest(WIDE, rows[:TRIED], vector, rng)
-    return Case(name, plan.total, release, _neighbours(unit, pair, rows), Rows.concatenate([rows[:1]] * len(rows)))
+    pair = _farthest(WIDE, rows[: FEWER if plan.quantiles else TRIED], vector, rng)
+    far = Rows.concatenate([rows[:1]] * len(rows))
+    return Case(name, plan.total, release, _neighbours(unit, pair, rows), far, pure=not plan.gaussian)
 
 
 def counts_case(name: str, budget: Budget) -> Case:
@@ -247,16 +250,19 @@ def counts_case(name: str, budget: Budget) -> Case:
 
 
 ROW, PERSON, SECRET = Unit(), Unit("replace", 3), Unit("add-remove")
-CASES: dict[str, Callable[[Budget], Case]] = {
-    "copula, all types": lambda budget: release_case("copula, all types", WIDE, budget, ROW),
-    "copula, persons": lambda budget: release_case("copula, persons", WIDE, budget, PERSON),
-    "copula, secret N": lambda budget: release_case("copula, secret N", WIDE, budget, SECRET),
-    "features, all vectors": lambda budget: vector_case("features, all vectors", "features", budget),
-    "marginals": lambda budget: counts_case("marginals", budget),
-    "subspace, all vectors": lambda budget: vector_case("subspace, all vectors", "subspace", budget),
-    "dp-measure": lambda budget: measure_case("dp-measure", budget, ROW),
-    "dp-measure, quantiles": lambda budget: measure_case("dp-measure, quantiles", budget, ROW, QUANTILES),
-    "dp-measure, persons": lambda budget: measure_case("dp-measure, persons", budget, PERSON),
+CASES: dict[str, Callable[[str, Budget], Case]] = {
+    "copula, all types": lambda name, budget: release_case(name, WIDE, budget, ROW),
+    "copula, persons": lambda name, budget: release_case(name, WIDE, budget, PERSON),
+    "copula, secret N": lambda name, budget: release_case(name, WIDE, budget, SECRET),
+    "features, vector": lambda name, budget: vector_case(name, "features", budget),
+    "features, Laplace": lambda name, budget: vector_case(name, "features", Budget(budget.epsilon)),
+    "marginals": counts_case,
+    "subspace, vector": lambda name, budget: vector_case(name, "subspace", budget),
+    "subspace, Laplace": lambda name, budget: vector_case(name, "subspace", Budget(budget.epsilon)),
+    "dp-measure": lambda name, budget: measure_case(name, budget, ROW),
+    "dp-measure, Laplace": lambda name, budget: measure_case(name, Budget(budget.epsilon), ROW),
+    "dp-measure, quantiles": lambda name, budget: measure_case(name, budget, ROW, QUANTILES),
+    "dp-measure, persons": lambda name, budget: measure_case(name, budget, PERSON),
 }
 """Kinds of releases that are audited; each begins with the name of its method."""
 

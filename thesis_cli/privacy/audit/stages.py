@@ -12,7 +12,8 @@ before, as often as there are releases. Five claims are tested.
    (Bun and Steinke 2016). For independent Gaussian noise that is the mean over releases of the sum over
    stages of |shift|^2 / (2 sigma^2), here with the measured sigma: a lower bound on it must not exceed
    the rho that the budget allows. It holds at any epsilon, and assumes the law of the noise, unlike the
-   bounds of `bounds`; what repeats or correlates is found there.
+   bounds of `bounds`; what repeats or correlates is found there. Without a delta, epsilon is at least the
+   distance of the vectors in L1 over the measured scale of Laplace noise.
 5. All that a stage decides follows from noisy vectors: tables that have nothing in common, with the
    noisy vectors held, have plans of the same sizes, sensitivities and scales.
 """
@@ -22,7 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -77,7 +78,16 @@ class Stage:
         return float(((self.vector - other.vector) ** 2).sum()) / (2 * (factor * self.scale) ** 2)
 
     @staticmethod
-    def noise(stages: Sequence[Any], level: float) -> tuple[float, float]:
+    def sizes(noise: Floats) -> Floats:
+        """Variables whose sums have a chi-squared law, of noise over its scale."""
+        return noise**2
+
+    FREEDOM: ClassVar[int] = 1
+    """Degrees of freedom of each of them, and the power of the scale that they grow with."""
+    POWER: ClassVar[int] = 2
+
+    @classmethod
+    def noise(cls, stages: Sequence[Any], level: float) -> tuple[float, float]:
         """Upper bounds on the noise of all coordinates, and on the least noise of a part of them, over the
         scale in the record; each fails with probability `level`.
 
@@ -87,17 +97,42 @@ class Stage:
         """
         from scipy.special import chdtri
 
-        squares = [((s.noisy - s.vector) / s.scale) ** 2 for s in stages]
-        size = sum(x.size for x in squares)
-        # A chi-squared variable of `size` degrees of freedom is below this quantile with probability `level`.
-        pooled = math.sqrt(sum(float(x.sum()) for x in squares) / chdtri(size, 1 - level))
-        if len({s.parts or x.size for s, x in zip(stages, squares, strict=True)}) > 1:
+        sums = [cls.sizes(np.abs(s.noisy - s.vector) / s.scale) for s in stages]
+        size = sum(x.size for x in sums)
+
+        def bound(total: Any, freedom: Any, level: float) -> float:
+            # Such a variable is below this quantile with probability `level`.
+            return float(np.min(total / chdtri(cls.FREEDOM * freedom, 1 - level)) ** (1 / cls.POWER))
+
+        pooled = bound(sum(float(x.sum()) for x in sums), size, level)
+        if len({s.parts or x.size for s, x in zip(stages, sums, strict=True)}) > 1:
             return pooled, math.inf  # the plan differs between releases, so that no part has a meaning
-        parts = np.array(stages[0].parts or [1] * squares[0].size)
+        parts = np.array(stages[0].parts or [1] * sums[0].size)
         # Noise on a grid can be 0 by chance, so that half a step is added.
-        rounded = sum(((np.abs(s.noisy - s.vector) + s.granularity / 2) / s.scale) ** 2 for s in stages)
+        rounded = sum(cls.sizes((np.abs(s.noisy - s.vector) + s.granularity / 2) / s.scale) for s in stages)
         each = np.add.reduceat(rounded, np.cumsum(parts) - parts)
-        return pooled, math.sqrt(float((each / chdtri(len(stages) * parts, 1 - level / len(parts))).min()))
+        return pooled, bound(each, len(stages) * parts, level / len(parts))
+
+
+@dataclass(frozen=True)
+class LaplaceStage(Stage):
+    """One vector with Laplace noise; the sensitivity is in L1."""
+
+    FREEDOM: ClassVar[int] = 2
+    POWER: ClassVar[int] = 1
+
+    def reach(self, other: Stage) -> float:
+        """See `Stage.reach`."""
+        return float(np.abs(self.vector - other.vector).sum()) / self.sensitivity
+
+    def divergence(self, other: Stage, factor: float) -> float:
+        """Largest logarithm of the likelihood ratio of both stages, for noise times a factor."""
+        return float(np.abs(self.vector - other.vector).sum()) / (factor * self.scale)
+
+    @staticmethod
+    def sizes(noise: Floats) -> Floats:
+        """See `Stage.sizes`."""
+        return 2 * noise
 
 
 @dataclass(frozen=True)
@@ -111,8 +146,8 @@ class ChoiceStage(Stage):
         one, rest = (_log_shares(stage.vector, factor * self.scale) for stage in (self, other))
         return float((np.exp(one) * (one - rest)).sum())
 
-    @staticmethod
-    def noise(stages: Sequence[Any], level: float) -> tuple[float, float]:
+    @classmethod
+    def noise(cls, stages: Sequence[Any], level: float) -> tuple[float, float]:
         """See `Stage.noise`. The sum of the chosen scores is sufficient for the scale, and so the Chernoff
         bound on its tail is the likelihood ratio of the likeliest scale and the bound.
         """
@@ -151,11 +186,12 @@ class Case:
     Attributes
     ----------
     name : kind of release.
-    rho : rho that the budget allows.
+    rho : rho that the budget allows; or epsilon, if it has no delta.
     release : entry point.
     tables : rows of both neighbours.
     far : rows of a table that has nothing in common with them.
     runs : releases that are made for each that is asked for.
+    pure : whether the budget has no delta.
     """
 
     name: str
@@ -164,6 +200,7 @@ class Case:
     tables: tuple[Rows, Rows]
     far: Rows
     runs: float = 1.0
+    pure: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,8 +210,9 @@ class StageReport:
     Attributes
     ----------
     name, runs : kind of release, and number of releases.
-    rho : rho that the budget allows.
-    proven : lower bound on the relative entropy of the two neighbours' releases.
+    rho : rho that the budget allows; or epsilon, if it has no delta.
+    proven : lower bound on the relative entropy of the two neighbours' releases; or on epsilon.
+    pure : whether the budget has no delta.
     noise : for each stage, upper bound on its noise over the scale in the record.
     least : for each stage, upper bound on the least noise of a part of it, likewise; infinite if the plan
         of the stage differs between releases.
@@ -192,11 +230,18 @@ class StageReport:
     reach: tuple[float, ...]
     depends: str
     confidence: float
+    pure: bool = False
+
+    @property
+    def claim(self) -> str:
+        """Name of what is claimed."""
+        return "epsilon" if self.pure else "rho"
 
     @property
     def share(self) -> float:
-        """Proven part of the claim, in units of the noise: the root of the share of rho."""
-        return math.sqrt(max(0.0, self.proven) / self.rho)
+        """Proven part of the claim, in units of the noise: the root of the share of rho, or that of epsilon."""
+        share = max(0.0, self.proven) / self.rho
+        return share if self.pure else math.sqrt(share)
 
     @property
     def contradictions(self) -> list[str]:
@@ -210,7 +255,7 @@ class StageReport:
             if reach > REACH:
                 found.append(f"vectors {k} of two neighbours are {reach:.4g} sensitivities apart")
         if self.proven > self.rho:
-            found.append(f"rho is at least {self.proven:.4g}, not {self.rho:.4g}")
+            found.append(f"{self.claim} is at least {self.proven:.4g}, not {self.rho:.4g}")
         return [*found, self.depends] if self.depends else found
 
     @property
@@ -244,15 +289,16 @@ def stage_audit(case: Case, runs: int, confidence: float, tick: Tick | None = No
     depends, level = "", (1 - confidence) / BOUNDS
     for run in range(max(LEAST, round(runs * case.runs))):
         found = case.release(case.tables[run % 2], ())
-        pairs.append((found, case.release(case.tables[1 - run % 2], found)))
-        depends = depends or _difference(*pairs[-1])
+        other = case.release(case.tables[1 - run % 2], found)
+        depends = depends or _difference(found, other)
         depends = depends or ("" if run else _difference(found, case.release(case.far, found)))
-        if depends:
-            break
+        if [s.vector.shape for s in found] != [s.vector.shape for s in other]:
+            break  # `depends` says how
+        pairs.append((found, other))
         if tick:
             tick(1)
     noise, least, reach, proven = (), (), (), 0.0
-    if pairs and len({len(found) for pair in pairs for found in pair}) == 1 and not depends:
+    if pairs and len({len(found) for found, _ in pairs}) == 1:
         stages = list(zip(*(found for found, _ in pairs), strict=True))
         noise, least = zip(*(type(own[0]).noise(own, level) for own in stages), strict=True)
         reach = tuple(np.max([[a.reach(b) for a, b in zip(*pair, strict=True)] for pair in pairs], axis=0).tolist())
@@ -269,6 +315,7 @@ def stage_audit(case: Case, runs: int, confidence: float, tick: Tick | None = No
         reach=reach,
         depends=depends,
         confidence=confidence,
+        pure=case.pure,
     )
 
 
