@@ -13,10 +13,9 @@ from typing import Any
 
 import typer
 
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, censored, without_secrets
 from thesis_cli.base.files import check_writable, finite
 from thesis_cli.base.progress import Progress, bars, silent
-from thesis_cli.base.wording import censored, without_secrets
 from thesis_cli.commands.core.common import RUNS
 from thesis_cli.commands.core.fields import Request, fields_of, files_named, settings_of
 from thesis_cli.commands.core.overwrite import (

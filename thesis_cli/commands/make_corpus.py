@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.compilation import Stopwatch
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.parallel import jobs_or_all
-from thesis_cli.base.progress import Progress
+from thesis_cli.base.progress import Progress, Stopwatch
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import jobs_option, seed_option, seed_or_fresh
 from thesis_cli.commands.core.fields import Request, option, settings_of

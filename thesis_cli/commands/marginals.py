@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, UnsuitableModel, about
+from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, UnsuitableModel, about, nearest
 from thesis_cli.base.progress import Progress
-from thesis_cli.base.wording import nearest
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import (
     FormatName,

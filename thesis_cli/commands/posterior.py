@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.errors import InputError, WorkFailed, about
+from thesis_cli.base.errors import InputError, WorkFailed, about, counted
 from thesis_cli.base.files import check_writable, write_atomic
 from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.progress import Progress, Tick
-from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import confidence_option, jobs_option, seed_option, seed_or_fresh
 from thesis_cli.commands.core.fields import Request, given, option, settings_of

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from thesis_cli.base.errors import InputError, about
+from thesis_cli.base.errors import InputError, about, counted
 from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.progress import Progress, Tick
-from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import (
     bytes_of,

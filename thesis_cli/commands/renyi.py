@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.errors import InputError, ModelTooLarge, UnsuitableModel, about
+from thesis_cli.base.errors import InputError, ModelTooLarge, UnsuitableModel, about, presentation
 from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.progress import Progress
-from thesis_cli.base.wording import presentation
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import (
     FormatName,

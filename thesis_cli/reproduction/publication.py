@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, without_secrets
 from thesis_cli.base.files import atomic, describes, to_json, write_atomic
 from thesis_cli.base.provenance import provenance
-from thesis_cli.base.wording import without_secrets
 from thesis_cli.reproduction import comparison
 from thesis_cli.reproduction.comparison import DIFFERS, IDENTICAL, Comparison
 from thesis_cli.reproduction.experiment import Experiment

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, nearest
 from thesis_cli.base.modules import spec_of
-from thesis_cli.base.wording import nearest
 from thesis_cli.reproduction.experiment import Experiment
 
 

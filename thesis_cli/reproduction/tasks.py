@@ -18,10 +18,9 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol, Self, overload
 
-from thesis_cli.base.errors import InputError, WorkFailed
+from thesis_cli.base.errors import InputError, WorkFailed, without_secrets
 from thesis_cli.base.files import atomic, to_json, write_atomic
 from thesis_cli.base.locks import locked
-from thesis_cli.base.wording import without_secrets
 from thesis_cli.reproduction.store import Store, Stored, append
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import presentation as presentation
 from thesis_cli.base.files import finite, to_json, write_atomic
-from thesis_cli.base.wording import presentation as presentation
 from thesis_cli.commands.core.fields import Request, settings_of
 from thesis_cli.commands.core.overwrite import check_release, command_of, mark
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from thesis_cli.base.errors import InputError
-from thesis_cli.base.wording import without_secrets
+from thesis_cli.base.errors import InputError, without_secrets
 from thesis_cli.commands.core.fields import option
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from thesis_cli.base.errors import presentation
 from thesis_cli.base.progress import Progress
-from thesis_cli.base.wording import presentation
 
 if TYPE_CHECKING:
     import numpy as np

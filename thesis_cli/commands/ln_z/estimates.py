@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
 from thesis_cli.base.columns import Columns
+from thesis_cli.base.errors import counted
 from thesis_cli.base.memory import DEFAULT_MEMORY
-from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.fields import option
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.inference.names import SolverName

@@ -15,8 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from thesis_cli.base.errors import InputError, WorkFailed, describe
-from thesis_cli.base.wording import without_secrets
+from thesis_cli.base.errors import InputError, WorkFailed, describe, without_secrets
 from thesis_cli.commands.core.fields import option
 from thesis_cli.commands.core.overwrite import holds_release, unfinished
 

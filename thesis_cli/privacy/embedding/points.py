@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.base.compilation import Stopwatch
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.progress import Stopwatch
 from thesis_cli.embeddings.simplex import simplex_weights
 from thesis_cli.privacy.embedding.atoms import Atoms, Fit, descend
 from thesis_cli.privacy.embedding.features import Features

@@ -21,8 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.base.errors import InputError
-from thesis_cli.base.wording import nearest
+from thesis_cli.base.errors import InputError, nearest
 from thesis_cli.privacy.kernels import RowKernel, Rows
 from thesis_cli.privacy.tables.column import ATOM, Column, Values, check_kernel, first_double, wrong
 from thesis_cli.privacy.tables.columns import KINDS, Boolean, Category, Integer, Real

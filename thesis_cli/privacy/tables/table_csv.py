@@ -17,8 +17,7 @@ from itertools import islice
 from typing import IO, Any
 from weakref import WeakKeyDictionary
 
-from thesis_cli.base.errors import InputError
-from thesis_cli.base.wording import is_number
+from thesis_cli.base.errors import InputError, is_number
 from thesis_cli.privacy.tables.table_base import Block, Table, objects, unique_columns
 
 STANDARD_INPUT = "-"

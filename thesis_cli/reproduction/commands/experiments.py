@@ -10,10 +10,9 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, counted
 from thesis_cli.base.progress import Progress
 from thesis_cli.base.provenance import git_state, is_public
-from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.fields import Request, argument, option
 from thesis_cli.commands.core.result import Summary
 from thesis_cli.reproduction.commands import OwnCommand, cluster, short, task_bars

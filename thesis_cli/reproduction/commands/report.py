@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, counted
 from thesis_cli.base.files import check_writable, write_atomic
 from thesis_cli.base.progress import Progress
-from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.fields import Request, argument, option
 from thesis_cli.commands.core.result import Summary
 from thesis_cli.reproduction.commands import OwnCommand, short

@@ -11,9 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, counted
 from thesis_cli.base.progress import Progress
-from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.fields import Request, argument, option
 from thesis_cli.commands.core.result import Summary, aligned
 from thesis_cli.reproduction.commands import OwnCommand, task_bars

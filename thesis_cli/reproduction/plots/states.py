@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from thesis_cli.base.errors import InputError, about
-from thesis_cli.base.wording import counted
+from thesis_cli.base.errors import InputError, about, counted
 from thesis_cli.commands.figures.shares import NAMED, draw_shares, draw_values, shown
 from thesis_cli.reproduction.plots.run import Run
 

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from thesis_cli.base.errors import InputError
-from thesis_cli.base.wording import counted
+from thesis_cli.base.errors import InputError, counted
 from thesis_cli.commands.core import registry
 from thesis_cli.commands.core.command import command_named
 from thesis_cli.commands.core.fields import plain
