@@ -18,8 +18,7 @@ from thesis_cli.base.files import check_writable, to_json, write_atomic
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import Request, argument, fields_of, files_named, option, settings_of
-from thesis_cli.commands.core.overwrite import holds_release, unfinished
-from thesis_cli.commands.core.result import Result, presentation
+from thesis_cli.commands.core.result import Result, holds_release, presentation, unfinished
 from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option
 from thesis_cli.commands.release.budget import (
     Spending,

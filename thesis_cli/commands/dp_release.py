@@ -29,7 +29,7 @@ from thesis_cli.commands.core.fields import (
     option,
     settings_of,
 )
-from thesis_cli.commands.core.overwrite import check_overwritten
+from thesis_cli.commands.core.result import check_overwritten
 from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option, read_rows, table_stem
 from thesis_cli.commands.release.budget import Spending, account_option, ledger_option, limit_option, new_account_option
 from thesis_cli.commands.release.guards import (

@@ -15,10 +15,9 @@ from thesis_cli.base.files import check_writable, write_atomic
 from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.progress import Progress, Tick
 from thesis_cli.commands.core.command import Command
-from thesis_cli.commands.core.common import confidence_option, jobs_option, seed_option, seed_or_fresh
+from thesis_cli.commands.core.common import confidence_option, jobs_option, label, seed_option, seed_or_fresh
 from thesis_cli.commands.core.fields import Request, given, option, settings_of
 from thesis_cli.commands.core.result import presentation
-from thesis_cli.commands.inputs.models import label
 from thesis_cli.commands.inputs.targets import (
     FunctionBox,
     RegressionSource,
@@ -27,16 +26,24 @@ from thesis_cli.commands.inputs.targets import (
     open_regression,
     open_target,
 )
-from thesis_cli.commands.ln_z import full_rank
 from thesis_cli.commands.ln_z.estimates import (
     EstimatesResult,
     ExactAnswer,
+    PilotedMaxima,
     QuantityName,
+    alpha_option,
+    check_tricks,
+    debias_option,
     estimates_columns,
+    full_rank_estimates,
     quantity_option,
+    samples_of,
+    samples_option,
+    threshold_option,
+    trick_option,
     unknown,
 )
-from thesis_cli.commands.ln_z.full_rank import PilotedMaxima, TrickChoice
+from thesis_cli.perturbation.tricks.trick_rows import TrickChoice
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,12 +87,12 @@ class PosteriorRequest(Request):
     )
     prior_scale: float = option(2.0, "Standard deviation of each weight of a regression, before the data.", above=0)
     noise_scale: float = option(1.0, "Scale of the Cauchy noise of a regression.", above=0)
-    trick: TrickChoice | None = full_rank.trick_option()
-    alpha: float | None = full_rank.alpha_option()
-    threshold: float | None = full_rank.threshold_option()
-    samples: int | None = full_rank.samples_option()
+    trick: TrickChoice | None = trick_option()
+    alpha: float | None = alpha_option()
+    threshold: float | None = threshold_option()
+    samples: int | None = samples_option()
     quantity: QuantityName = quantity_option()
-    debias: bool = full_rank.debias_option()
+    debias: bool = debias_option()
     confidence: float = confidence_option()
     exact: bool = option(False, "Add the exact answer, by quadrature.")
     draws: Path | None = option(
@@ -103,7 +110,7 @@ class PosteriorRequest(Request):
         for name in others:
             if name in given(self):
                 raise InputError(f"--{name.replace('_', '-')} without --{kind}", f"it is for --{kind}")
-        full_rank.check_tricks(self)
+        check_tricks(self)
         if self.draws is not None and self.samples == 0:
             raise InputError("--draws does not go with --samples 0", "it needs samples")
 
@@ -182,7 +189,7 @@ def run(request: PosteriorRequest, progress: Progress) -> PosteriorResult:
     seed, source = seed_or_fresh(request.seed), label(request.regression if request.target is None else request.target)
     estimates: list[Estimate] = []
     posterior = None
-    samples = full_rank.samples_of(request)
+    samples = samples_of(request)
     if request.draws is not None:
         check_writable("--draws", request.draws, ".csv")
     with about(source):
@@ -193,7 +200,7 @@ def run(request: PosteriorRequest, progress: Progress) -> PosteriorResult:
                 estimates.append(_exact(target, request.quantity, needed=samples == 0))
             if samples:
                 with progress(samples, "samples") as tick:
-                    found, posterior = full_rank.full_rank_estimates(request, maxima, tick)
+                    found, posterior = full_rank_estimates(request, maxima, tick)
                 estimates += found
     points = Columns(dict(zip(_names(target), maxima.locations.T, strict=True)))
     if request.draws is not None:

@@ -1,1 +1,1 @@
-"""Open the inputs that users name: models, targets, tables, releases, images, structures, weights."""
+"""Open the inputs that users name: targets, tables, releases, images, structures, weights."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from thesis_cli.base.errors import InputError, WorkFailed, describe, without_secrets
 from thesis_cli.commands.core.fields import option
-from thesis_cli.commands.core.overwrite import holds_release, unfinished
+from thesis_cli.commands.core.result import holds_release, unfinished
 
 if TYPE_CHECKING:
     from thesis_cli.privacy.accounting.identity import Content

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_writable, is_url
 from thesis_cli.base.locks import locked
-from thesis_cli.commands.core.overwrite import PLACEHOLDER, check_overwritten, holds_release, unfinished
+from thesis_cli.commands.core.result import PLACEHOLDER, check_overwritten, holds_release, unfinished
 from thesis_cli.commands.release.budget import resolved_file
 
 if TYPE_CHECKING:

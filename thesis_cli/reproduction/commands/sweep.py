@@ -15,8 +15,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_writable, describes
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.fields import Request, argument, option
-from thesis_cli.commands.core.overwrite import check_overwritten
-from thesis_cli.commands.core.result import Summary
+from thesis_cli.commands.core.result import Summary, check_overwritten
 from thesis_cli.reproduction.commands import OwnCommand, cluster, short, task_bars
 from thesis_cli.reproduction.commands.cluster import EngineRequest
 

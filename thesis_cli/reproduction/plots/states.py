@@ -121,7 +121,7 @@ def grid_of(run: Run, n: int) -> Ints | None:
     n sites; None if it is none, or cannot be read any more."""
     import numpy as np
 
-    from thesis_cli.commands.inputs.models import open_model
+    from thesis_cli.commands.core.common import open_model
     from thesis_cli.inference.grid.layout import layout
     from thesis_cli.inference.pairwise import pairwise
     from thesis_cli.models.factor_graph import FactorGraph
