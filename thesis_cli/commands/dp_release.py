@@ -31,14 +31,18 @@ from thesis_cli.commands.core.fields import (
 )
 from thesis_cli.commands.core.result import check_overwritten
 from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option, read_rows, table_stem
-from thesis_cli.commands.release.budget import Spending, account_option, ledger_option, limit_option, new_account_option
-from thesis_cli.commands.release.guards import (
+from thesis_cli.commands.release.budget import (
+    Spending,
+    account_option,
     check_apart,
     check_delta,
     check_public,
     check_same,
     check_unpaid,
     claimed,
+    ledger_option,
+    limit_option,
+    new_account_option,
     warn_of_delta,
     warn_of_noise,
 )
@@ -59,7 +63,7 @@ if TYPE_CHECKING:
     from thesis_cli.privacy.release.plan import ReleasePlan
     from thesis_cli.privacy.release.record import Made, Record
     from thesis_cli.privacy.tables.schema import Schema
-    from thesis_cli.privacy.tables.table_base import Table
+    from thesis_cli.privacy.tables.table import Table
 
     SchemaSource = str | Path | Schema
     """The path of a schema in TOML, or a schema."""
@@ -481,7 +485,7 @@ def _result_of(request: ReleaseRequest, record: Record, total: Total | None, pro
 
 def _preview(request: ReleaseRequest, plan: ReleasePlan, spending: Spending, began: float) -> ReleaseResult:
     """Checks and expected errors of a release that is not made."""
-    from thesis_cli.commands.release.preview import preview
+    from thesis_cli.commands.release.result import preview
     from thesis_cli.privacy.tables.persons import rows_that_count
 
     table = _opened(request, plan)

@@ -364,8 +364,6 @@ def integral(model: Model, weights: Model, settings: EntropySettings, exactly: b
 NEARLY_ONE = 1e-9
 """Largest |ln of the sum of probabilities| without a warning."""
 
-logger = logging.getLogger("thesis_cli")
-
 
 def sum_of_probabilities(model: Model, strict: bool, max_configurations: int, tick: Tick) -> float:
     """ln of the sum of a vector of probabilities.
