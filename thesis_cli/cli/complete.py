@@ -62,7 +62,7 @@ def words(metavar: str, ctx: Any, incomplete: str) -> list[str]:
 
 
 def _experiments(given: Mapping[str, Any], incomplete: str) -> Iterable[str]:
-    from thesis_cli.reproduction.registry import find_checkout
+    from thesis_cli.reproduction.experiment import find_checkout
 
     return (name for name in find_checkout().files() if name.startswith(incomplete))
 

@@ -17,9 +17,8 @@ from typing import Protocol
 from thesis_cli.base.errors import WorkFailed, censored
 from thesis_cli.base.pool import TRIALS, answers
 from thesis_cli.base.progress import Stopwatch, Tick
-from thesis_cli.reproduction.experiment import Experiment
+from thesis_cli.reproduction.experiment import Experiment, load
 from thesis_cli.reproduction.fingerprint import fingerprint
-from thesis_cli.reproduction.registry import load
 from thesis_cli.reproduction.tasks import Pending, Task, TaskFile, Work
 
 DIGITS = "%.12g"

@@ -191,9 +191,9 @@ def report(request: ReportRequest, progress: Progress) -> ReportResult:
 
 
 def _results(request: ReportRequest) -> ResultsReport:
+    from thesis_cli.reproduction.experiment import find_checkout
     from thesis_cli.reproduction.manifest import NAME as MANIFEST
     from thesis_cli.reproduction.manifest import manifest
-    from thesis_cli.reproduction.registry import find_checkout
     from thesis_cli.reproduction.report.contents import gather
     from thesis_cli.reproduction.report.page import page, page_change
 
@@ -242,7 +242,7 @@ def _runs(request: ReportRequest) -> RunsReport:
 
 
 def _comparison(request: ReportRequest) -> ComparisonReport:
-    from thesis_cli.reproduction.registry import find_checkout
+    from thesis_cli.reproduction.experiment import find_checkout
     from thesis_cli.reproduction.report.compared import compare_folders, comparison_page
 
     assert request.compare

@@ -219,8 +219,7 @@ class RunTaskResult(Summary):
 def run_task(request: RunTaskRequest, progress: Progress) -> RunTaskResult:
     """Run tasks by their places."""
     from thesis_cli.reproduction.engines import run_task as run
-    from thesis_cli.reproduction.store import Store
-    from thesis_cli.reproduction.tasks import head, read_tasks
+    from thesis_cli.reproduction.tasks import Store, head, read_tasks
 
     file, jobs = request.file, request.array_size
     if not file.is_file():
@@ -291,7 +290,7 @@ def _work(file: Path, command: str, cores: int) -> Work:
     from thesis_cli.commands.core.registry import entries
     from thesis_cli.reproduction.command_work import CommandWork
     from thesis_cli.reproduction.engines import ExperimentWork
-    from thesis_cli.reproduction.registry import find_checkout
+    from thesis_cli.reproduction.experiment import find_checkout
     from thesis_cli.reproduction.sweep_file import RunFolder
 
     folder = file.absolute().parent

@@ -127,7 +127,7 @@ def verify(request: VerifyRequest, progress: Progress) -> VerifyResult:
     """Check the digests, draw tasks, compute them, and find their rows."""
     from thesis_cli.commands.core.common import seed_or_fresh
     from thesis_cli.reproduction import manifest
-    from thesis_cli.reproduction.registry import find_checkout, load
+    from thesis_cli.reproduction.experiment import find_checkout, load
 
     checkout = find_checkout()
     folder = checkout.results(request.preset)

@@ -12,7 +12,7 @@ from typing import Any
 from thesis_cli.base.errors import counted
 from thesis_cli.reproduction import coverage
 from thesis_cli.reproduction.claims import FAILS, VERDICTS
-from thesis_cli.reproduction.registry import Checkout
+from thesis_cli.reproduction.experiment import Checkout
 from thesis_cli.reproduction.report.files import (
     SECTIONS,
     ClaimRow,
