@@ -131,7 +131,7 @@ class LedgerResult(Result):
         ------
         InputError : nothing is spent.
         """
-        from thesis_cli.commands.figures.ledger import spent_figure
+        from thesis_cli.commands.figures.releases import spent_figure
 
         if not self.accounts:
             raise InputError("a ledger without entries has no figure", "leave --figure out")

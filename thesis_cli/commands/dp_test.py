@@ -93,7 +93,7 @@ class PopulationTestResult(Result):
     @presentation
     def draw(self) -> Figure:
         """The p-value of each test beside the level."""
-        from thesis_cli.commands.figures.two_sample import p_values_figure
+        from thesis_cli.commands.figures.releases import p_values_figure
 
         tests = self.tests
         names, values = [one.test for one in tests], [one.p_value for one in tests]
