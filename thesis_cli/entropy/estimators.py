@@ -36,7 +36,7 @@ from thesis_cli.entropy.names import Design
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration
 from thesis_cli.models.factor_graph import Model
 from thesis_cli.perturbation.estimate import Estimate, check_confidence
-from thesis_cli.perturbation.noise import groups
+from thesis_cli.perturbation.tricks.full_rank import groups
 from thesis_cli.perturbation.tricks.trick_rows import TRICKS
 from thesis_cli.perturbation.tricks.tricks import Trick, gumbel
 
