@@ -15,8 +15,16 @@ from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import seed_option, seed_or_fresh
 from thesis_cli.commands.core.fields import Request, argument, given, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.inputs.releases import ReleaseSource, open_release, release_argument
-from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option, read_rows, table_label
+from thesis_cli.commands.inputs.tables import (
+    ReleaseSource,
+    TableSource,
+    check_delimiter,
+    delimiter_option,
+    open_release,
+    read_rows,
+    release_argument,
+    table_label,
+)
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,8 +15,7 @@ from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import Request, argument, option, settings_of
 from thesis_cli.commands.core.result import Result, check_overwritten, presentation
-from thesis_cli.commands.inputs.releases import ReleaseSource, release_of
-from thesis_cli.commands.inputs.tables import TableSource, plain_columns
+from thesis_cli.commands.inputs.tables import ReleaseSource, TableSource, plain_columns, release_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,6 +2,6 @@
 
 `table.py` reads CSV, Parquet, DataFrames and queries, `persons.py` bounds the rows of a person;
 `schema.py` encodes rows by columns (`column.py` is the base of their types, `columns.py` and `dates.py`
-have them) and rules (`constraints.py`); `expressions.py` is the language of queries, `overlap.py` finds
-private rows among public ones. Imports no other room.
+have them) and has the rules between these, `repair.py` has rows that obey them; `expressions.py` is the
+language of queries, `overlap.py` finds private rows among public ones. Imports no other room.
 """

@@ -21,7 +21,7 @@ MOST = 20
 def release(run: Run) -> Figure:
     """A histogram of each column, or bars of its levels."""
     from thesis_cli.commands.figures.releases import columns_figure
-    from thesis_cli.commands.inputs.releases import open_release
+    from thesis_cli.commands.inputs.tables import open_release
 
     return columns_figure(open_release(run.path))
 
