@@ -217,7 +217,7 @@ class SynthesizeResult(Result):
 
     def question(self) -> tuple[Value, ...] | None:
         """Inputs whose output would tell most about which program was meant; None if one behaviour
-        has 99 %, or nothing tells them apart. Raises InputError if there are several tasks."""
+        has 99 % of the probability, or no program fits. Raises InputError if there are several tasks."""
         meaning = self._only.meaning
         return meaning.settles[0] if meaning and meaning.settles else None
 
@@ -225,7 +225,8 @@ class SynthesizeResult(Result):
         """The result with the output of `question` as a further example.
 
         Programs are searched anew, so that an output that none of the present ones gives leads to
-        others, or to none: then the line `doubt` names examples that cannot hold together.
+        others, or to none: then the line `doubt` names examples that cannot hold together. An output
+        that the present answer gives, too, makes programs that were not collected less probable.
 
         Parameters
         ----------
@@ -240,7 +241,7 @@ class SynthesizeResult(Result):
         if inputs is None:
             raise InputError("nothing is asked", "see question()")
         example = read_answer(inputs, output, self.tasks[0], self._semantics)
-        task = replace(self.tasks[0], examples=(*self.tasks[0].examples, example))
+        task = self.tasks[0].with_answer(example, self.solutions[0].programs[0], self._semantics)
         request = self.request
         assert isinstance(request, SynthesizeRequest)
         found = run(replace(request, tasks=task, out=None), silent)
