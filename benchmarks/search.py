@@ -27,9 +27,9 @@ from thesis_cli.studies.synthesis.goals import GOALS, TOWARD_GOALS
 from thesis_cli.studies.synthesis.timing import examine, solver, time_limits, timed, unsolvable, until_found
 from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.corpus.corpus_maker import random_tasks
-from thesis_cli.synthesis.guided.guide import orders_of
 from thesis_cli.synthesis.language.dsl import DEFAULT, LIST, OPERATIONS
 from thesis_cli.synthesis.networks.network_guide import network_guide
+from thesis_cli.synthesis.prior import orders_of
 from thesis_cli.synthesis.search import execution
 from thesis_cli.synthesis.search.bottom_up import Bank
 from thesis_cli.synthesis.search.depth_first import Run

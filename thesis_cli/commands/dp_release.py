@@ -31,21 +31,19 @@ from thesis_cli.commands.core.fields import (
     option,
     settings_of,
 )
-from thesis_cli.commands.inputs.tables import (
-    TableSource,
-    check_delimiter,
-    delimiter_option,
-    read_rows,
-    table_stem,
-)
-from thesis_cli.commands.release.budget import Spending, account_option, ledger_option, limit_option, new_account_option
-from thesis_cli.commands.release.guards import (
+from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option, read_rows, table_stem
+from thesis_cli.commands.release.budget import (
+    Spending,
+    account_option,
     check_apart,
     check_delta,
     check_public,
     check_same,
     check_unpaid,
     claimed,
+    ledger_option,
+    limit_option,
+    new_account_option,
     warn_of_delta,
     warn_of_noise,
 )
@@ -67,7 +65,7 @@ if TYPE_CHECKING:
     from thesis_cli.privacy.release.record import Made, Record, Release
     from thesis_cli.privacy.tables.linked import Link
     from thesis_cli.privacy.tables.schema import Schema
-    from thesis_cli.privacy.tables.table_base import Table
+    from thesis_cli.privacy.tables.table import Table
 
     SchemaSource = str | Path | Schema
     """The path of a schema in TOML, or a schema."""
@@ -623,7 +621,7 @@ def _preview(
     request: ReleaseRequest, plan: ReleasePlan, link: Link | None, spending: Spending, began: float
 ) -> ReleaseResult:
     """Checks and expected errors of a release that is not made."""
-    from thesis_cli.commands.release.preview import Part, preview
+    from thesis_cli.commands.release.result import Part, preview
     from thesis_cli.privacy.release.linked import linked_plans
     from thesis_cli.privacy.tables.persons import rows_that_count
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.files import write_atomic
 from thesis_cli.commands.core.fields import settings_of
-from thesis_cli.commands.core.overwrite import check_overwritten
+from thesis_cli.commands.core.result import check_overwritten
 from thesis_cli.commands.inputs.tables import read_rows, table_label
 from thesis_cli.commands.release.result import ReleaseResult
 

@@ -14,8 +14,7 @@ from typing import cast
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.base.errors import InputError
-from thesis_cli.base.wording import presentation
+from thesis_cli.base.errors import InputError, presentation
 from thesis_cli.privacy.copula.cells import packed, packed_bytes, schema_cells
 from thesis_cli.privacy.copula.copula import CopulaStages, Favour
 from thesis_cli.privacy.kernels import Rows

@@ -21,8 +21,7 @@ from typing import Any, ClassVar, Literal, Protocol, Union, get_args, get_origin
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.base.errors import InputError
-from thesis_cli.base.wording import nearest
+from thesis_cli.base.errors import InputError, nearest
 from thesis_cli.privacy.kernels import RowKernel, Rows
 from thesis_cli.privacy.mechanisms.units import Counted
 from thesis_cli.privacy.tables.schema import Schema, Values
