@@ -16,32 +16,41 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 
 from thesis_cli.commands.inputs.tables import read_rows
+from thesis_cli.privacy.audit.cases import CASES
 from thesis_cli.privacy.audit.one_run import one_run_audit
-from thesis_cli.privacy.audit.stages import CASES, stage_audit
+from thesis_cli.privacy.audit.stages import stage_audit
 from thesis_cli.privacy.copula.copula import CopulaStages
 from thesis_cli.privacy.copula.vectors import ColumnStage, PairStage
-from thesis_cli.privacy.measure.parts import CellCounts
+from thesis_cli.privacy.measure import quantiles
+from thesis_cli.privacy.measure.measure import Plan
+from thesis_cli.privacy.measure.parts import ONE, CellCounts, Mean
 from thesis_cli.privacy.mechanisms import mechanism, stages
 from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.privacy.mechanisms.stages import CountStage, OpenDPStages
 from thesis_cli.privacy.release import marginals
 from thesis_cli.privacy.release.plan import ReleasePlan
+from thesis_cli.privacy.tables import persons
+from thesis_cli.privacy.tables.expressions import Formula
 from thesis_cli.privacy.tables.schema import Schema
 
 BUDGET, CONFIDENCE = Budget(20.0, 1e-6), 0.999
 FACTORS = (1.0, 0.3, 0.1, 0.03, 0.0)
 RELEASES, PERSONS, SECRET = "copula, all types", "copula, persons", "copula, secret N"
+VECTORS = "features, all vectors", "subspace, all vectors"
+SUMS, CHOICES, OF_PERSONS = "dp-measure", "dp-measure, quantiles", "dp-measure, persons"
 
 
 def _less_noise(factor: float) -> list[Any]:
-    add, draw = OpenDPStages.add, mechanism._OpenDPNoise._draw
+    add, draw, choose = OpenDPStages.add, mechanism._OpenDPNoise._draw, quantiles.opendp_choose
     return [
+        patch.object(quantiles, "opendp_choose", lambda scores, scale, law: choose(scores, factor * scale, law)),
         patch.object(OpenDPStages, "add", lambda self, v, *rest: v + factor * (add(self, v, *rest) - v)),
         patch.object(mechanism._OpenDPNoise, "_draw", lambda self, v, found: v + factor * (draw(self, v, found) - v)),
     ]
@@ -104,6 +113,52 @@ def _counts_with(factor: float, chosen: Callable[[tuple[str, ...]], bool], told:
     return [patch.object(marginals, "opendp_marginals", wrong)]
 
 
+def _pairs_by_counts() -> list[Any]:
+    """The pairs of marginals are those that depend most in the table, without noise."""
+    right = marginals.opendp_marginals
+
+    def wrong(cells: Any, sizes: Any, *rest: Any) -> Any:
+        found, rng = right(cells, sizes, *rest), np.random.default_rng()
+        exact = {pair: marginals.counts_of(pair, cells, sizes) for pair in combinations(sizes, 2)}
+        single = {name: marginals.counts_of((name,), cells, sizes) / len(cells) for name in sizes}
+        apart = {p: np.abs(x - len(cells) * np.outer(*(single[n] for n in p)).ravel()).sum() for p, x in exact.items()}
+        chosen = iter(sorted(apart, key=lambda pair: -apart[pair]))
+        for i, m in enumerate(found):
+            if len(m.columns) > 1:
+                counts = (x := exact[pair := next(chosen)]) + np.rint(m.deviation * rng.normal(size=x.size))
+                found[i] = replace(m, columns=pair, counts=tuple(counts.tolist()))
+        return found
+
+    return [patch.object(marginals, "opendp_marginals", wrong)]
+
+
+def _rows_that_count(change: Callable[[int], int]) -> list[Any]:
+    """Another number of rows of a person counts than the one that is claimed."""
+    right = persons.bounded_rows
+    return [patch.object(persons, "bounded_rows", lambda parts, most, *rest: right(parts, change(most), *rest))]
+
+
+def _unclipped() -> list[Any]:
+    """Neither `clamp` nor the means of `dp-measure` clip numbers to their public bounds."""
+    called = Formula._called
+
+    def contributions(self: Any, sample: Any) -> Any:
+        x = sample.number(self.query, self.query.arguments[0])
+        scaled = (np.where(np.isnan(x), self.centre, x) - self.centre) / self.radius
+        return np.rint(scaled * ONE).astype(np.int64), ~np.isnan(x)
+
+    def wrong(self: Formula, node: Any, name: str, columns: Any) -> Any:
+        return self.value(columns, node.args[0]) if name == "clamp" else called(self, node, name, columns)
+
+    return [patch.object(Mean, "contributions", contributions), patch.object(Formula, "_called", wrong)]
+
+
+def _bare_count() -> list[Any]:
+    """The number of rows has no noise."""
+    add = OpenDPStages.add
+    return [patch.object(OpenDPStages, "add", lambda self, v, *rest: v if v.size == 1 else add(self, v, *rest))]
+
+
 def _public_bit() -> list[Any]:
     """The public part of a record has a bit of the table."""
     right = marginals.MarginalsMethod.release
@@ -130,7 +185,7 @@ FAULTS: dict[str, tuple[tuple[str, ...], Callable[[], list[Any]]]] = {
     "none": (tuple(CASES), list),
     "noise times 0.01": ((RELEASES,), lambda: _less_noise(0.01)),
     "noise times 0.9": ((RELEASES,), lambda: _less_noise(0.9)),
-    "noise times 0.9 ": (("dp-measure",), lambda: _less_noise(0.9)),
+    "noise times 0.9 ": ((SUMS, CHOICES, OF_PERSONS, *VECTORS), lambda: _less_noise(0.9)),
     "noise times 0.97": ((RELEASES,), lambda: _less_noise(0.97)),
     "second stage planned from the first without noise": ((RELEASES,), _raw_plan),
     **{
@@ -155,6 +210,16 @@ FAULTS: dict[str, tuple[tuple[str, ...], Callable[[], list[Any]]]] = {
         (PERSONS,),
         lambda: [patch.object(stages, "_factor", lambda unit: 1.0)],
     ),
+    "sensitivity of persons without the bound ": (
+        (OF_PERSONS,),
+        lambda: [patch.object(Plan, "most", 1)],
+    ),
+    "contribution bound ignored": ((PERSONS, OF_PERSONS), lambda: _rows_that_count(lambda most: 100)),
+    "contribution bound of persons off by one": (
+        (PERSONS, OF_PERSONS),
+        lambda: _rows_that_count(lambda most: most + 1),
+    ),
+    "number of rows without noise": ((SECRET,), _bare_count),
     "sensitivity of the number of rows over 20": ((SECRET,), lambda: _times(CountStage, "l2_sensitivity", 0.05)),
     "noise times 0.9  ": (("marginals",), lambda: _counts_with(0.9, lambda columns: True, told=False)),
     "one contribution of a replaced row instead of two": (
@@ -170,7 +235,18 @@ FAULTS: dict[str, tuple[tuple[str, ...], Callable[[], list[Any]]]] = {
         lambda: _counts_with(1 / 3, lambda columns: "day" in columns, told=True),
     ),
     "a record with one bit of the table": (("marginals",), _public_bit),
-    "sensitivity of counts halved": (("dp-measure",), lambda: _times(CellCounts, "sensitivity", 0.5)),
+    **{
+        f"counts of a column of {levels} levels without noise": (
+            ("marginals",),
+            lambda name=name: _counts_with(0.0, lambda columns: columns == (name,), told=False),
+        )
+        for name, levels in (("place", 40), ("flag", 2))
+    },
+    "pairs chosen by counts without noise": (("marginals",), _pairs_by_counts),
+    "sensitivity of counts halved": ((SUMS,), lambda: _times(CellCounts, "sensitivity", 0.5)),
+    "sensitivity of means halved": ((SUMS,), lambda: _times(Mean, "sensitivity", 0.5)),
+    "numbers not clipped": ((SUMS,), _unclipped),
+    "sensitivity of a choice halved": ((CHOICES,), lambda: [patch.object(quantiles, "SENSITIVITY", 0.5)]),
 }
 """Kinds of releases to audit, and patches, by fault."""
 
@@ -196,7 +272,7 @@ def main(audits: int, runs: int, release: str = "") -> None:
     for fault, (names, _) in FAULTS.items():
         for name in names if not release else {release} & set(names):
             start = time.process_time()
-            count = sum(bool(found(fault, name, runs * (10 if "measure" in name else 1))) for _ in range(audits))
+            count = sum(bool(found(fault, name, runs)) for _ in range(audits))
             print(f"| {fault.strip()} | {name} | {count} of {audits} |", flush=True)
             print(f"  {(time.process_time() - start) / audits:.1f} s an audit", file=sys.stderr)
 

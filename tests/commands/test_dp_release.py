@@ -18,6 +18,7 @@ from thesis_cli.commands.core.command import command_named
 from thesis_cli.privacy.accounting.ledger import Ledger
 from thesis_cli.privacy.release import features, vectors
 from thesis_cli.privacy.release.files import parse_record
+from thesis_cli.privacy.tables import persons
 from thesis_cli.privacy.tables import table as privacy_table
 
 ROOT = Path(__file__).parents[2]
@@ -138,6 +139,24 @@ def test_a_template_is_made_of_names_alone(cli, people):
     assert found.table.storage.tolist() == ["real", "integer", "text", "text"]
     unfinished = cli("dp-release", "people.csv", "--schema", "new.toml", *FAST)
     assert "new.toml: column 'wage': it has no type" in unfinished.err
+
+
+@pytest.mark.parametrize("person", [(), ("--person", "name", "--contribution-bound", 200)])
+def test_a_file_that_changes_after_the_ledger_knew_it_is_not_released(cli, people, monkeypatch, person):
+    """It would be released for the account of another table."""
+    options = "--schema", "schema.toml", *FAST, "--accept-delta", "--ledger", "ledger.json", "--limit", 4, 0.1, *person
+    assert cli("dp-release", "people.csv", *options, "--out", "first.csv").status == 0
+    before, right = (people / "ledger.json").read_bytes(), persons.rows_that_count
+
+    def later(*arguments):
+        write(people / "people.csv", 200, 9)
+        return right(*arguments)
+
+    monkeypatch.setattr(persons, "rows_that_count", later)
+    result = cli("dp-release", "people.csv", *options)
+    assert (result.status, "the table changed while it was read" in result.err) == (2, True)
+    assert not (people / OUT).exists()
+    assert (people / "ledger.json").read_bytes() == before
 
 
 def test_a_ledger_adds_up_and_refuses(cli, people):

@@ -7,9 +7,11 @@ import json
 import math
 import os
 import re
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import IO
 
@@ -93,6 +95,25 @@ def default_mode() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask
+
+
+def open_regular(path: str | Path, remedy: str = "", flags: int = 0) -> BufferedReader:
+    """Open a regular file for reading; never waits for a pipe or a device.
+
+    Parameters
+    ----------
+    flags : further flags of `os.open`.
+
+    Raises
+    ------
+    InputError : it is no regular file.
+    OSError : it cannot be opened.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise InputError("it is no regular file", remedy, source=path)
+    return open(descriptor, "rb")
 
 
 def is_url(path: str | Path) -> bool:

@@ -94,9 +94,10 @@ class AuditRequest(Request):
     stage_runs: int = option(
         100,
         "Releases of each kind in which the noise of every vector is measured: by copula with columns of all types, "
-        "a twentieth as many by marginals, and with --method all by dp-measure; 0 for none.",
+        "ten times as many by features and subspace, a twentieth as many by marginals, and with --method all by "
+        "dp-measure; 0 for none.",
         least=0,
-        methods=("all", "copula", "marginals"),
+        methods=("all", "copula", "features", "marginals", "subspace"),
     )
     seconds: float | None = option(
         None, "Seconds that the whole audit may take; it then makes fewer releases.", above=0
@@ -209,9 +210,10 @@ def run(request: AuditRequest, progress: Progress) -> AuditResult:
     """Audit each method, by its entry point in the library and by the command, or on a table."""
     if request.table is not None:
         return _own(request, progress)
+    from thesis_cli.privacy.audit.cases import CASES
     from thesis_cli.privacy.audit.runs import audit
     from thesis_cli.privacy.audit.scores import subject
-    from thesis_cli.privacy.audit.stages import CASES, stage_audit
+    from thesis_cli.privacy.audit.stages import stage_audit
 
     chosen = [(method, noise) for method, noise in NOISY if request.method in ("all", method)]
     parts = len(chosen) * (2 if request.command_runs else 1)

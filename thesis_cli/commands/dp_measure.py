@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from thesis_cli.privacy.measure.measure import Expected, Measurement, Plan
     from thesis_cli.privacy.measure.parts import MeasuredRow
     from thesis_cli.privacy.tables.schema import Schema
-    from thesis_cli.privacy.tables.table import Table
+    from thesis_cli.privacy.tables.table_kinds import Table
 
     SchemaSource = str | Path | Schema
     """The path of a schema in TOML, or a schema."""
@@ -256,7 +256,7 @@ def run(request: MeasureRequest, progress: Progress) -> MeasureResult:
 
 def _measured(request: MeasureRequest, plan: Plan, progress: Progress) -> MeasureResult:
     from thesis_cli.privacy.measure.measure import answers, expected, measured
-    from thesis_cli.privacy.tables.persons import rows_that_count
+    from thesis_cli.privacy.tables.persons import columns_read, rows_that_count
     from thesis_cli.privacy.tables.table import open_table
 
     note = "measurement" if request.out is None else f"measurement, {request.out.name}"
@@ -266,7 +266,7 @@ def _measured(request: MeasureRequest, plan: Plan, progress: Progress) -> Measur
     table = open_table(request.table, request.query, names=plan.schema.names, delimiter=request.delimiter or "")
     if not plan.unit.secret:
         _check_rows(table)
-    spending.identify(table, plan.budget)
+    spending.identify(plan.budget, (table, columns_read(plan.schema, request.person)))
     bound, key = request.contribution_bound, secrets.randbits(63)
     blocks, count = rows_that_count(table, plan.schema, request.person, bound, key, request.unknown)
     public = None if plan.unit.secret else count

@@ -58,6 +58,17 @@ def of(table, key=KEY, size=400):
     return content_of((chosen(table, slice(i, i + size)) for i in range(0, count, size)), key)
 
 
+def hidden(table):
+    """Every cell with characters that nobody sees, and whole numbers in Arabic digits."""
+    digits = str.maketrans("0123456789", "".join(chr(0x660 + i) for i in range(10)))
+    return {
+        name: np.array(
+            [f"\u200b{str(x).translate(digits if isinstance(x, int) else {})}\u00ad" for x in v.tolist()], object
+        )
+        for name, v in table.items()
+    }
+
+
 ORDER = np.random.default_rng(3).permutation(1500)
 COPIES = {
     "in another order": lambda t: chosen(t, ORDER),
@@ -73,6 +84,7 @@ COPIES = {
     "a column in other numbers": lambda t: {**chosen(t, slice(9, None)), "age": np.arange(9, 1500)},
     "numbers moved in the eighth digit": noisy,
     "every row twice": lambda t: joined(t, t),
+    "invisible characters and other digits": lambda t: chosen(hidden(t), slice(9, None)),
 }
 
 
@@ -143,6 +155,16 @@ SAME = [
     "people\ufe0f",
 ]
 ALIKE = ["pe\u043eple", "\u0440eople", "pe0ple", "p\u0435ople", "peopl\u00e9", "peop|e", "p e o p l e"]
+ALIKE += [
+    "people_",
+    ".people",
+    "peop\u0142e",
+    "pe\u0275ple",
+    "\u1d18\u1d07\u1d0f\u1d18\u029f\u1d07",
+    "\ua4d1eople",
+    "\u13e2eople",
+    "peopl\u212e",
+]
 
 
 def test_names_that_are_one_share_an_account_and_those_that_look_alike_ask(tmp_path):
@@ -156,7 +178,8 @@ def test_names_that_are_one_share_an_account_and_those_that_look_alike_ask(tmp_p
         with pytest.raises(InputError, match="looks like people; give --name people, or --new-account"):
             ledger.spend(name, Budget(0.01), limit=LIMIT)
     Ledger(ledger.storage.source, new=True).spend(ALIKE[0], Budget(0.01), limit=LIMIT)
-    assert skeleton("modern-2020") != skeleton("modern-2021")
+    for other in ("modern-2021", "modern-202", "modern2020", "modern-202\u014b"):
+        assert skeleton("modern-2020") != skeleton(other)
 
 
 def test_a_ledger_of_format_2_keeps_its_heads_and_gets_a_key(tmp_path, monkeypatch):

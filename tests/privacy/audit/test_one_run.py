@@ -12,6 +12,7 @@ from scipy.stats import binom
 from benchmarks.audit_faults import planted
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.audit import one_run
+from thesis_cli.privacy.audit.cases import WIDE
 from thesis_cli.privacy.audit.one_run import (
     GUESSED,
     canary_pairs,
@@ -20,7 +21,6 @@ from thesis_cli.privacy.audit.one_run import (
     right_guesses_tail,
     scores_of,
 )
-from thesis_cli.privacy.audit.stages import WIDE
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.privacy.release.implementation import NoisyMean

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from benchmarks.audit_faults import BUDGET, planted
-from thesis_cli.privacy.audit.stages import CASES, QUERIES, WIDE, Case, Stage, release_case, stage_audit
+from thesis_cli.privacy.audit.cases import CASES, QUERIES, WIDE, release_case
+from thesis_cli.privacy.audit.stages import Case, Stage, stage_audit
 from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.privacy.mechanisms.units import Unit
 from thesis_cli.privacy.tables.columns import KINDS
@@ -52,7 +53,7 @@ def test_bounds_are_those_of_the_noise():
 def test_every_type_of_column_is_audited():
     assert {column.kind for column in WIDE.columns} == set(KINDS)
     assert {column.missing for column in WIDE.columns} == {True, False}
-    assert len(QUERIES) == 5
+    assert len(QUERIES) == 6
 
 
 def test_right_releases_are_not_contradicted_and_prove_most_of_the_claim(wide):

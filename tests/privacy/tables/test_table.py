@@ -1,5 +1,6 @@
 import csv
 import importlib
+import os
 import re
 import sqlite3
 import subprocess
@@ -230,6 +231,42 @@ def test_a_file_that_changes_between_two_passes_is_noticed(changed, tmp_path):
         list(encoded_rows(table, SCHEMA))
     write_csv(tmp_path / "people.csv", PEOPLE[::-1])
     list(encoded_rows(table, SCHEMA))
+
+
+def test_columns_that_change_places_between_two_passes_are_noticed(tmp_path):
+    """Before any value was read, too: they would be released under each other's names."""
+    table = open_table(write_csv(tmp_path / "a.csv", [("1", "2"), ("3", "4")], ("a", "b")))
+    assert table.count() == 2
+    write_csv(tmp_path / "a.csv", [("2", "1"), ("4", "3")], ("b", "a"))
+    with pytest.raises(InputError, match="the table changed while it was read"):
+        list(table.chunks())
+
+
+def test_watched_columns_may_not_change_after_a_pass_over_all_columns(tmp_path):
+    for watched, caught in (((), False), (("age", "region"), True)):
+        table = open_table(write_csv(tmp_path / "people.csv"))
+        table.watch(watched)
+        list(table.chunks())
+        assert sum(len(block["age"]) for block in table.chunks(2, ("age", "region"))) == 4
+        table = open_table(write_csv(tmp_path / "people.csv"))
+        table.watch(watched)
+        list(table.chunks())
+        write_csv(tmp_path / "people.csv", CHANGES[2])
+        if caught:
+            with pytest.raises(InputError, match="the table changed while it was read"):
+                list(table.chunks(2, ("age", "region")))
+        else:
+            assert len(list(table.chunks(2, ("age", "region")))) == 2
+
+
+@pytest.mark.parametrize("write", [write_csv, write_parquet])
+def test_a_file_whose_place_a_pipe_takes_is_refused_without_waiting(write, tmp_path):
+    path = tmp_path / f"people.{write.__name__.removeprefix('write_')}"
+    table = open_table(write(path))
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(InputError, match="it is no regular file"):
+        list(table.chunks())
 
 
 def test_a_database_that_changes_between_two_passes_is_noticed(tmp_path, people):

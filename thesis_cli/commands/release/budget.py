@@ -10,7 +10,7 @@ import os
 import re
 import shlex
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from thesis_cli.privacy.release.plan import ReleasePlan
     from thesis_cli.privacy.release.record import Record
     from thesis_cli.privacy.tables.schema import Unknown
-    from thesis_cli.privacy.tables.table import Table
+    from thesis_cli.privacy.tables.table_kinds import Table
 
 
 logger = logging.getLogger("thesis_cli")
@@ -87,7 +87,7 @@ class Spending:
     charged : budget of this release, once it is spent.
     total : budget that all releases of the table have spent, this one included; None without a ledger.
     charging : whether the ledger is asked to charge the budget, and has not answered yet.
-    record : file that the record with the noisy embedding goes to; None writes none.
+    records : files that the records with the noisy embeddings go to: that of TABLE, then that of --households.
     unit : unit of privacy, for the ledger.
     new : whether a person says that the table is no other account's, though it is like one.
     """
@@ -102,7 +102,7 @@ class Spending:
     charged: Budget | None = None
     total: Total | None = None
     charging: bool = False
-    record: Path | None = None
+    records: tuple[Path, ...] = ()
     unit: str = "row, replace"
     new: bool = False
     _content: Callable[[bytes], Content] | None = None
@@ -139,10 +139,14 @@ class Spending:
         identity = None if file is None else file_identity(file)
         return cls(ledger, found, limit and Budget(*limit), note, file=identity, named=name is not None, new=new)
 
-    def identify(self, table: Table, budget: Budget) -> None:
-        """Read the content of a table for the ledger, and refuse one that is charged elsewhere.
+    def identify(self, budget: Budget, *tables: tuple[Table, Sequence[str]]) -> None:
+        """Read the content of the tables for the ledger, and refuse them if they are charged elsewhere.
 
         The error depends on private rows: it is for people who may see the table.
+
+        Parameters
+        ----------
+        tables : each with the columns that the release reads, in that order; they may not change from now on.
 
         Raises
         ------
@@ -150,9 +154,11 @@ class Spending:
         """
         if self.ledger is None:
             return
-        from thesis_cli.privacy.accounting.identity import content_of
+        from thesis_cli.privacy.accounting.identity import content_of, united
 
-        self._content = cache(lambda key: content_of(table.chunks(), key))
+        for table, names in tables:
+            table.watch(names)
+        self._content = cache(lambda key: united([content_of(table.chunks(), key) for table, _ in tables]))
         self.check(budget)
 
     def check(self, budget: Budget) -> None:
@@ -227,10 +233,11 @@ class Spending:
         """Sentence that the budget counts as spent, and how rows can be made without spending again."""
         assert self.charged is not None
         spent = f"the budget ({self.charged.epsilon:.4g}, {self.charged.delta:.4g}) counts as spent"
-        if self.record is None or not holds_release(self.record) or unfinished(self.record):
+        if not all(holds_release(file) and not unfinished(file) for file in self.records) or not self.records:
             return f"{spent}, and no file keeps the {self.product}, which is lost"
-        again = f"thesis-cli dp-release --again {shlex.quote(str(self.record))}"
-        return f"{spent}; {self.record} keeps the noisy embedding, and {again} makes its rows"
+        files = zip(("--again", "--households"), self.records, strict=False)
+        again = " ".join(["thesis-cli dp-release", *(f"{name} {shlex.quote(str(file))}" for name, file in files)])
+        return f"{spent}; {self.records[0]} keeps the noisy embedding, and {again} makes its rows"
 
 
 Raised = TypeVar("Raised", bound=BaseException)

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from thesis_cli.privacy.accounting.names import IGNORABLE
 from thesis_cli.privacy.tables.column import MISSING_TEXTS
 
 Digests = npt.NDArray[np.uint64]
@@ -125,6 +126,20 @@ def content_of(blocks: Iterable[Mapping[str, npt.NDArray[Any]]], key: bytes) -> 
     return Content(digest, count, columns, sketch, tuple(views))
 
 
+def united(contents: Sequence[Content]) -> Content:
+    """Content of several tables that are released together, which is like that of each of them."""
+    if len(contents) == 1:
+        return contents[0]
+    sketch = _least(np.concatenate([one.sketch for one in contents]), LARGE)
+    return Content(
+        "+".join(one.digest for one in contents),
+        sum(one.rows for one in contents),
+        tuple(sorted(column for one in contents for column in one.columns)),
+        sketch,
+        tuple(view for one in contents for view in one.views),
+    )
+
+
 def likeness(one: Content, other: Content) -> tuple[float, str]:
     """Share that two tables have in common, and what they share, in words; 0 if they are two tables.
 
@@ -201,9 +216,11 @@ def _canonical(value: object) -> str:
         return ""
     if isinstance(value, float):
         return _number(value)
-    text = unicodedata.normalize("NFKC", str(value)).strip().casefold()
+    text = IGNORABLE.sub("", unicodedata.normalize("NFKC", str(value))).strip().casefold()
     if text in _MISSING:
         return ""
+    if not text.isascii():  # decimal digits of other scripts
+        text = "".join(str(unicodedata.digit(c)) if c.isdecimal() else c for c in text)
     if _NUMBER.fullmatch(text.replace(",", ".", 1)) and len(text) < 300:
         return _number(float(text.replace(",", ".", 1)))
     return re.sub(r"[t ]00:00:00(\.0+)?$", "", text)

@@ -43,10 +43,22 @@ _LOOK = {
     "z": "\u03b6",
     "-": "_.,\u00b7\u2010\u2011\u2012\u2013\u2014\u2015\u2212",
 }
-LOOKALIKES = str.maketrans({other: letter for letter, others in _LOOK.items() for other in others} | {" ": None})
+_SCRIPTS = {
+    "abcdefghijklmnoprstuvwxyz": "\ua4ee\ua4d0\ua4da\ua4d3\ua4f0\ua4dd\ua4d6\ua4e7\ua4f2\ua4d9\ua4d7\ua4e1\ua4df"
+    "\ua4e0\ua4f3\ua4d1\ua4e3\ua4e2\ua4d4\ua4f4\ua4e6\ua4ea\ua4eb\ua4ec\ua4dc",
+    "drtiajewmhygzbvslcpkbe": "\u13a0\u13a1\u13a2\u13a5\u13aa\u13ab\u13ac\u13b3\u13b7\u13bb\u13bd\u13c0\u13c3\u13cf"
+    "\u13d9\u13da\u13de\u13df\u13e2\u13e6\u13f4\u212e",
+}
+_LATIN = re.compile("LATIN (?:SMALL LETTER|LETTER SMALL CAPITAL) (?:[A-Z]+ )?([A-Z])(?: WITH .*)?")
+"""Names of the variants of a Latin letter: with strokes and hooks, turned, as small capitals."""
+LOOKALIKES = str.maketrans(
+    {other: letter for letter, others in _LOOK.items() for other in others}
+    | {other: letter for letters, others in _SCRIPTS.items() for letter, other in zip(letters, others, strict=True)}
+    | {" ": None}
+)
 """Latin letter for each look-alike: the lower-case letters of Cyrillic, Greek and Armenian that look like
-Latin ones in lower or upper case, digits 0 and 1, dashes and points; the space is left out. Other scripts
-have no entry.
+Latin ones in lower or upper case, letters of Lisu and Cherokee, digits 0 and 1, dashes and points; the space
+is left out. Other scripts have no entry.
 """
 
 
@@ -65,6 +77,13 @@ def earlier_key(name: str) -> str:
 
 
 def skeleton(name: str) -> str:
-    """Shape of a name: without accents, and with Latin letters for their look-alikes."""
+    """Shape of a name: without accents and dashes at its ends, and with Latin letters for their look-alikes."""
     bare = (c for c in unicodedata.normalize("NFKD", account_key(name)) if not unicodedata.combining(c))
-    return re.sub("rn", "m", "".join(bare).translate(LOOKALIKES)).replace("vv", "w")
+    latin = "".join(map(_base, bare)).translate(LOOKALIKES)
+    return latin.strip("-").replace("rn", "m").replace("vv", "w")
+
+
+def _base(character: str) -> str:
+    """Latin letter of which a character is a variant; any other is itself."""
+    found = _LATIN.fullmatch(unicodedata.name(character, ""))
+    return found[1].lower() if found else character

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.files import is_url
+from thesis_cli.base.files import is_url, open_regular
 from thesis_cli.base.locks import Lock, locked
 from thesis_cli.privacy.accounting.chain import Book, parse, unique_keys
 
@@ -137,16 +137,13 @@ class FileStorage(Storage):
     def _read(self) -> bytes | None:
         """Content of the file, or None if there is none; never waits for a pipe or a device."""
         try:
-            descriptor = os.open(self.source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            file = open_regular(self.source, REMEDY, os.O_NOFOLLOW)
         except FileNotFoundError:
             return None
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            os.close(descriptor)
-            raise self._error("it is no regular file", REMEDY)
-        with open(descriptor, "rb") as file:
-            if found.st_nlink > 1:
-                problem = f"it has {found.st_nlink} names (hard links), and a spend would reach only one of them"
+        with file:
+            names = os.fstat(file.fileno()).st_nlink
+            if names > 1:
+                problem = f"it has {names} names (hard links), and a spend would reach only one of them"
                 raise self._error(problem, "give a ledger that has one name; a symbolic link to it is allowed")
             return file.read()
 

@@ -29,7 +29,7 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
-from thesis_cli.privacy.audit.stages import sample_rows
+from thesis_cli.privacy.audit.cases import sample_rows
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.release.implementation import NoisyMean, implementation_of
 from thesis_cli.privacy.release.plan import ReleasePlan

@@ -16,7 +16,8 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.tables.column import MISSING_TEXTS, Values
 from thesis_cli.privacy.tables.schema import Schema, Unknown
-from thesis_cli.privacy.tables.table import CHUNK, Table, encoded_blocks, encoded_rows
+from thesis_cli.privacy.tables.table import encoded_blocks, encoded_rows
+from thesis_cli.privacy.tables.table_kinds import CHUNK, Table
 
 
 def person_rows(
@@ -67,6 +68,11 @@ class Rereadable:
 
     def __iter__(self) -> Iterator[Rows]:
         return self._read()
+
+
+def columns_read(schema: Schema, person: str | None) -> tuple[str, ...]:
+    """Columns that `rows_that_count` reads, in that order."""
+    return (*schema.names_read, *(() if person is None else (person,)))
 
 
 def rows_that_count(
