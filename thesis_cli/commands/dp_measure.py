@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from thesis_cli.privacy.measure.measure import Expected, Measurement, Plan
     from thesis_cli.privacy.measure.parts import MeasuredRow
     from thesis_cli.privacy.tables.schema import Schema
-    from thesis_cli.privacy.tables.table import Table
+    from thesis_cli.privacy.tables.table_kinds import Table
 
     SchemaSource = str | Path | Schema
     """The path of a schema in TOML, or a schema."""

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from thesis_cli.privacy.release.record import Made, Record, Release
     from thesis_cli.privacy.tables.linked import Link
     from thesis_cli.privacy.tables.schema import Schema
-    from thesis_cli.privacy.tables.table import Table
+    from thesis_cli.privacy.tables.table_kinds import Table
 
     SchemaSource = str | Path | Schema
     """The path of a schema in TOML, or a schema."""

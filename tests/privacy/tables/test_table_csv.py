@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.tables import table as module
+from thesis_cli.privacy.tables import table_kinds as module
 from thesis_cli.privacy.tables.table import is_csv, open_table
 
 ROWS = [["50", "x;y"], ["7", "ü"]]

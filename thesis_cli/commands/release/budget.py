@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from thesis_cli.privacy.release.plan import ReleasePlan
     from thesis_cli.privacy.release.record import Record
     from thesis_cli.privacy.tables.schema import Unknown
-    from thesis_cli.privacy.tables.table import Table
+    from thesis_cli.privacy.tables.table_kinds import Table
 
 
 logger = logging.getLogger("thesis_cli")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from thesis_cli.privacy.release.record import PrivacyGuarantee, Record, Release
     from thesis_cli.privacy.tables.bad_cells import BadCells
     from thesis_cli.privacy.tables.schema import Schema, Unknown
-    from thesis_cli.privacy.tables.table import Table
+    from thesis_cli.privacy.tables.table_kinds import Table
 
 
 @dataclass(frozen=True)

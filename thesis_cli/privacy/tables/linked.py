@@ -29,7 +29,7 @@ from thesis_cli.privacy.tables.column import first_double
 from thesis_cli.privacy.tables.columns import Integer
 from thesis_cli.privacy.tables.persons import bounded_rows, person_rows, public_key
 from thesis_cli.privacy.tables.schema import Schema, Unknown
-from thesis_cli.privacy.tables.table import Table
+from thesis_cli.privacy.tables.table_kinds import Table
 
 SIZE = "size"
 """Name of the column of the number of persons that count."""
