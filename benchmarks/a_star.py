@@ -13,7 +13,7 @@ from thesis_cli.models.quadrature import log_densities
 from thesis_cli.models.targets import published_regression
 from thesis_cli.perturbation.a_star.a_star import a_star, successive
 from thesis_cli.perturbation.a_star.boxes import Boxes
-from thesis_cli.perturbation.noise import GROUPS
+from thesis_cli.perturbation.tricks.full_rank import GROUPS
 from thesis_cli.studies.perturbation.sampler_costs import rejection
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from clock import least_seconds
 from scipy.stats import entropy
 
+from thesis_cli.entropy.estimators import entropy_maxima
 from thesis_cli.entropy.exact import exact_entropies
-from thesis_cli.entropy.maxima import entropy_maxima
 from thesis_cli.models.factor_graph import LogPotentials
 from thesis_cli.perturbation.tricks.full_rank import perturbed_maxima
 

@@ -27,9 +27,9 @@ from thesis_cli.studies.synthesis.goals import GOALS, TOWARD_GOALS
 from thesis_cli.studies.synthesis.timing import examine, solver, time_limits, timed, unsolvable, until_found
 from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.corpus.corpus_maker import random_tasks
-from thesis_cli.synthesis.guided.guide import orders_of
 from thesis_cli.synthesis.language.dsl import DEFAULT, LIST, OPERATIONS
 from thesis_cli.synthesis.networks.network_guide import network_guide
+from thesis_cli.synthesis.prior import orders_of
 from thesis_cli.synthesis.search import execution
 from thesis_cli.synthesis.search.bottom_up import Bank
 from thesis_cli.synthesis.search.depth_first import Run
@@ -47,6 +47,8 @@ PROGRAMS, POOLED = 10_000, 5
 """Partial programs in a pool, and lines that they get."""
 BANKS = 4
 """Size of the trees in a bank."""
+PROVEN, PROVEN_TASKS, PROOF_TIMEOUT = 5, 12, 20.0
+"""Lines, tasks, and seconds a task for the rate of searches that end with a proof."""
 
 
 def interpreted(task, length):
@@ -84,6 +86,17 @@ def rates():
         for name, lazily in (("in full", False), ("last lines lazily", True)):
             rate = max(programs / seconds for programs, seconds in (examine(task, 3, lazily) for _ in range(3)))
             print(f"    compiled, {name:<18} {rate:9.3g} (T = 3), {rate / plain:6.0f} times that")
+
+
+def proofs(order):
+    """Programs that are listed as last lines count as examined, whether they were run or not."""
+    tasks = [labelled.task for labelled in random_tasks(PROVEN, PROVEN_TASKS, np.random.default_rng(PROVEN))]
+    print(f"programs a second until one of {PROVEN} lines is found and proven shortest, {PROVEN_TASKS} tasks")
+    for name in ("dfs", "bottom-up"):
+        found = [timed(name, task, order, Limits(PROVEN, PROOF_TIMEOUT)) for task in tasks]
+        seconds, proven = sum(took for _, took in found), sum(solution.proven for solution, _ in found)
+        rate = sum(solution.nodes for solution, _ in found) / seconds
+        print(f"  {name:<14} {rate:9.3g}, {seconds:.2f} s, {proven} of {PROVEN_TASKS} proven")
 
 
 def pools():
@@ -226,6 +239,7 @@ def main():
     order = prior.load()
     if "rates" in given.parts:
         rates()
+        proofs(order)
     if "pools" in given.parts:
         pools()
     if "bank" in given.parts:

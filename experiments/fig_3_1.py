@@ -8,8 +8,8 @@ import pandas as pd
 from scipy.stats import kstest, kstwobign, norm
 
 from thesis_cli.base.figures import COLOURS, label, legend_below, panels
+from thesis_cli.entropy.estimators import entropy_maxima
 from thesis_cli.entropy.exact import exact_entropies
-from thesis_cli.entropy.maxima import entropy_maxima
 from thesis_cli.models.factor_graph import LogPotentials
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading
 from thesis_cli.reproduction.measuring import measure, select

@@ -136,10 +136,10 @@ EXPERIMENT = Experiment(
     id="meant",
     title="How often the answer is the program that was meant",
     source="this project",
-    version=2,
+    version=3,
     presets={
         "quick": {"lengths": [2, 3], "programs": 3, "examples": [1, 3]},
-        "paper": {"lengths": [1, 2, 3, 4, 5, 6], "programs": 5, "examples": EXAMPLES},
+        "paper": {"lengths": [1, 2, 3, 4, 5, 6], "programs": 10, "examples": EXAMPLES},
     },
     tasks=tasks,
     run=run,
@@ -149,6 +149,6 @@ EXPERIMENT = Experiment(
     "the most probable program, dotted the shortest one, by the number of examples M. Middle: share of the tasks for "
     "which the right behaviour is among those that were weighed (solid), and mean probability of the answer (dashed), "
     "which is as often as any rule that chooses among them could be right. Right: share of right answers by the "
-    "probability of the answer, with two standard errors. There are five programs of each length and each kind of "
+    "probability of the answer, with two standard errors. There are ten programs of each length and each kind of "
     "inputs. The thesis has no such figure.",
 )

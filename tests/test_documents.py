@@ -14,7 +14,7 @@ from tests.conftest import ROOT
 from thesis_cli.base.files import write_atomic
 from thesis_cli.commands.core.command import Command, Definition
 from thesis_cli.reproduction import documents
-from thesis_cli.reproduction.registry import Checkout
+from thesis_cli.reproduction.experiment import Checkout
 from thesis_cli.studies.learning import silhouettes
 
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]

@@ -8,7 +8,7 @@ import sys
 import zipfile
 
 from tests.conftest import ROOT
-from thesis_cli.reproduction.registry import Checkout, load
+from thesis_cli.reproduction.experiment import Checkout, load
 
 
 def test_no_package_host_is_named():

@@ -261,6 +261,8 @@ def dp_release(
     person: str | None = ...,
     contribution_bound: int | None = ...,
     neighbours: Literal['replace', 'add-remove'] = ...,
+    households: Any = ...,
+    household_schema: Any = ...,
     query: str | None = ...,
     delimiter: str | None = ...,
     init_schema: str | Path | None = ...,

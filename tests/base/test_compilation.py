@@ -9,10 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from thesis_cli.base import compilation
+from thesis_cli.base import progress
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.compilation import LEDGER, CompilationLedger, Stopwatch, announced, observed
-from thesis_cli.base.progress import bars
+from thesis_cli.base.progress import LEDGER, CompilationLedger, Stopwatch, announced, bars, observed
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import Request
 from thesis_cli.commands.core.result import Result
@@ -33,7 +32,7 @@ class Time:
 @pytest.fixture
 def time(monkeypatch):
     found = Time()
-    monkeypatch.setattr(compilation.time, "perf_counter", found)
+    monkeypatch.setattr(progress.time, "perf_counter", found)
     return found
 
 
@@ -190,12 +189,12 @@ register = registered.__setitem__
 def test_it_listens_as_soon_as_numba_is_imported(tmp_path, monkeypatch):
     (tmp_path / "fake_events.py").write_text(FAKE)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setitem(compilation._CHANGES, "fake_events", compilation._listen)
+    monkeypatch.setitem(progress._CHANGES, "fake_events", progress._listen)
     import fake_events
 
     assert fake_events.registered.keys() == {"numba:compiler_lock", "numba:compile"}
     assert fake_events.__spec__.loader is fake_events.__loader__
-    assert not isinstance(fake_events.__loader__, compilation._Loader)
+    assert not isinstance(fake_events.__loader__, progress._Loader)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +226,7 @@ def test_kernels_of_this_package_are_loaded_alone(module, cached, calls):
             return "code"
 
     fresh = FunctionCache()
-    compilation._cache_kernels(SimpleNamespace(FunctionCache=FunctionCache))
+    progress._cache_kernels(SimpleNamespace(FunctionCache=FunctionCache))
     assert fresh.load_overload("sig", None) == "code"
     assert made == calls
 
@@ -235,7 +234,7 @@ def test_kernels_of_this_package_are_loaded_alone(module, cached, calls):
 def test_a_kernel_is_stale_once_a_module_changes_that_its_own_imports(tmp_path, monkeypatch):
     from thesis_cli.base.compiled import kernel
 
-    monkeypatch.setattr(compilation, "PACKAGE", tmp_path / "thesis_cli")
+    monkeypatch.setattr(progress, "PACKAGE", tmp_path / "thesis_cli")
     places = {name: tmp_path / "thesis_cli" / f"{name}.py" for name in ("kernels", "table", "rules", "other")}
     places["rules"].parent.mkdir()
     places["kernels"].write_text("from thesis_cli.table import (\n    LEVEL,\n)\ndef level(): return LEVEL\n")
@@ -245,7 +244,7 @@ def test_a_kernel_is_stale_once_a_module_changes_that_its_own_imports(tmp_path, 
         """Whether the kernel is compiled, by a process that has read these files."""
         places["rules"].write_text(f"LEVEL = {level}\n")
         places["other"].write_text(f"LEVEL = {unrelated}\n")
-        for found in (compilation.sources_digest, compilation._source):
+        for found in (progress.sources_digest, progress._source):
             found.cache_clear()
         names = {"__name__": "thesis_cli.kernels", "LEVEL": level}
         exec(compile(places["kernels"].read_text().partition(")\n")[2], str(places["kernels"]), "exec"), names)
@@ -262,5 +261,5 @@ def test_a_kernel_is_stale_once_a_module_changes_that_its_own_imports(tmp_path, 
 def test_what_kernels_hold_counts_for_the_kernels_in_the_cache():
     from thesis_cli.synthesis.language import operation_kernels
 
-    digests = {compilation.PACKAGE / "synthesis" / "language" / f"{name}.py" for name in ("dsl", "lanes", "packing")}
-    assert digests < set(compilation._source(Path(operation_kernels.__file__))[1])
+    digests = {progress.PACKAGE / "synthesis" / "language" / f"{name}.py" for name in ("dsl", "lanes", "packing")}
+    assert digests < set(progress._source(Path(operation_kernels.__file__))[1])

@@ -9,7 +9,7 @@ import pytest
 
 from tests.browser.chromium import Browser
 from tests.conftest import ROOT
-from thesis_cli.reproduction.registry import Checkout
+from thesis_cli.reproduction.experiment import Checkout
 from thesis_cli.reproduction.report import page
 from thesis_cli.reproduction.report.contents import Contents, gather
 from thesis_cli.reproduction.report.files import ClaimRow

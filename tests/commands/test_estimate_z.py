@@ -15,7 +15,7 @@ from tests.conftest import MODELS
 from thesis_cli.base import files
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.memory import bytes_text
-from thesis_cli.commands.ln_z import full_rank, portfolio
+from thesis_cli.commands.ln_z import estimates, portfolio
 from thesis_cli.commands.ln_z.methods import Share
 from thesis_cli.models import uai
 from thesis_cli.models.factor_graph import Factor, FactorGraph
@@ -83,8 +83,8 @@ def test_all_tricks_share_the_map_values_of_one(cli):
 
 
 def test_the_work_includes_the_pilot_of_a_trick(monkeypatch):
-    drawn, draw = [], full_rank.ModelMaxima.draw
-    monkeypatch.setattr(full_rank.ModelMaxima, "draw", lambda self, n, *rest: drawn.append(n) or draw(self, n, *rest))
+    drawn, draw = [], estimates.ModelMaxima.draw
+    monkeypatch.setattr(estimates.ModelMaxima, "draw", lambda self, n, *rest: drawn.append(n) or draw(self, n, *rest))
     for trick, calls in (("gumbel", 100), ("pareto", 100), ("tail", 116), ("all", 116)):
         drawn.clear()
         found = tc.estimate_z(ZIPF, trick=trick, seed=1)

@@ -10,9 +10,9 @@ from tests.conftest import ROOT
 from tests.synthesis.networks.random_weights import random_weights
 from thesis_cli.base.errors import InputError
 from thesis_cli.commands.figures.attributes import SHOWN
-from thesis_cli.synthesis.guided.guide import Fixed
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES
 from thesis_cli.synthesis.language.task import load_tasks
+from thesis_cli.synthesis.prior import Fixed
 from thesis_cli.synthesis.search.solver import Order
 
 TASKS = ROOT / "data" / "tasks"

@@ -39,6 +39,24 @@ def test_answers_settle_which_program_was_meant():
     assert found.facts()["answers"][0]["output"] == found.answers[0].output
 
 
+RAISED = parse("a <- [int]; b <- MAP (/4) a; c <- MAP (+1) b; d <- ZIPWITH MAX a c")
+"""Changes 0 alone."""
+
+POSITIVE = [[[list(row)], list(run(RAISED, (row,)))] for row in ((7, 2, 5, 9), (2, 7, 1), (6, 8, 5, 7, 4))]
+
+
+def test_an_answer_that_was_the_only_one_is_tested_and_gives_way_to_a_longer_one():
+    found = tc.synthesize(POSITIVE, max_length=3)
+    first = found.solutions[0]
+    assert (len(first.program), first.meaning.behaviours) == (1, 0)
+    while found.question() is not None and len(found.answers) < 6:
+        found = found.answer(list(run(RAISED, found.question())))
+        assert len(found.solutions[0].program) == 3
+        assert found.tasks[0].confirmed == len(found.answers) - 1
+    assert found.question() is None
+    assert found.solutions[0].meaning.shares[0] > 0.99
+
+
 def test_an_output_that_no_behaviour_gives_leads_to_others_or_to_none():
     found = tc.synthesize([[[[3, 1, 2]], 3], [[[5, 9]], 9]], max_length=2)
     before = found.solutions[0].program

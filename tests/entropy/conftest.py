@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from thesis_cli.entropy.estimators import renyi_entropy
-from thesis_cli.entropy.maxima import Noise, entropy_maxima
+from thesis_cli.entropy.estimators import Noise, entropy_maxima, renyi_entropy
 from thesis_cli.models.factor_graph import LogPotentials
 
 VARIANCE = math.pi**2 / 6

@@ -11,8 +11,8 @@ from scipy.special import logsumexp
 from tests.conftest import all_states, factor_graphs
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
-from thesis_cli.entropy import maxima as module
-from thesis_cli.entropy.maxima import MOST_VALUES, Noise, entropy_maxima
+from thesis_cli.entropy import estimators as module
+from thesis_cli.entropy.estimators import MOST_VALUES, Noise, entropy_maxima
 from thesis_cli.entropy.staircase_kernels import climb, climb_reference
 from thesis_cli.inference.enumeration import Enumeration
 from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials

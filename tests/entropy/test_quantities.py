@@ -11,8 +11,7 @@ from scipy import integrate, stats
 from scipy.special import gammaln, logsumexp, polygamma
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.entropy.estimators import renyi_entropy
-from thesis_cli.entropy.maxima import EntropyMaxima, Noise, entropy_maxima
+from thesis_cli.entropy.estimators import EntropyMaxima, Noise, entropy_maxima, renyi_entropy
 from thesis_cli.entropy.quantities import check_quantity, estimate_quantity, target, value_of
 from thesis_cli.models.factor_graph import LogPotentials
 from thesis_cli.perturbation.tricks.tricks import power

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tests.conftest import ROOT
-from thesis_cli.reproduction.experiment import Experiment, Measurement
-from thesis_cli.reproduction.registry import Checkout, load
+from thesis_cli.reproduction.experiment import Checkout, Experiment, Measurement, load
 
 SIGMAS = 5.0
 

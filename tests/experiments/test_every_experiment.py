@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.conftest import ROOT
-from thesis_cli.reproduction.registry import Checkout
+from thesis_cli.reproduction.experiment import Checkout
 
 
 def test_some_test_runs_each_experiment():

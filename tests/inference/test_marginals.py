@@ -14,7 +14,7 @@ from thesis_cli.inference.message_passing.belief_propagation import bethe_log_pa
 from thesis_cli.inference.message_passing.trw import trw_log_partition_function
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.studies.models.examples import ising
-from thesis_cli.studies.models.layered_networks import causes
+from thesis_cli.studies.models.families import causes
 
 
 def expected_marginals(graph):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.models.function_target import FunctionTarget
+from thesis_cli.models.target_objects import FunctionTarget
 
 
 def waves(x):

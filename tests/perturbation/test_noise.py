@@ -3,7 +3,7 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from thesis_cli.perturbation.noise import GROUPS, groups, rounds, streams
+from thesis_cli.perturbation.tricks.full_rank import GROUPS, groups, rounds, streams
 
 
 @pytest.mark.parametrize("count", [1, 5, 32, 33, 1000])

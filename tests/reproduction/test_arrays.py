@@ -13,8 +13,7 @@ from thesis_cli.base.errors import WorkFailed
 from thesis_cli.reproduction import arrays
 from thesis_cli.reproduction.arrays import HELD, STUCK, ArrayEngine, Refused, arrays_of
 from thesis_cli.reproduction.engines import SUBMITTED
-from thesis_cli.reproduction.store import Store
-from thesis_cli.reproduction.tasks import TaskFile, TaskSpec, read_tasks, task_key
+from thesis_cli.reproduction.tasks import Store, TaskFile, TaskSpec, read_tasks, task_key
 
 SETTLE = 20.0
 

@@ -18,8 +18,7 @@ from thesis_cli.commands.core.registry import entries
 from thesis_cli.reproduction import command_work
 from thesis_cli.reproduction.command_work import CommandWork, shell_words
 from thesis_cli.reproduction.engines import run_task
-from thesis_cli.reproduction.store import Store
-from thesis_cli.reproduction.tasks import Task, task_key
+from thesis_cli.reproduction.tasks import Store, Task, task_key
 
 needs_toy = pytest.mark.usefixtures("toy")
 

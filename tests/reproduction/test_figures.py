@@ -14,9 +14,8 @@ from PIL import Image
 from tests.conftest import ROOT
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.figures import STYLE, Cells, difference, label, panels
-from thesis_cli.reproduction import figures
-from thesis_cli.reproduction.experiment import Experiment
-from thesis_cli.reproduction.registry import Checkout, load
+from thesis_cli.reproduction import publication
+from thesis_cli.reproduction.experiment import Checkout, Experiment, load
 
 EXECUTE = ConstrainedLayoutEngine.execute
 PATHS = Checkout(ROOT).files()
@@ -40,7 +39,7 @@ def _whole_figures():
 def test_committed_figures_are_what_their_csv_draws(name):
     """A PDF names the version of matplotlib that drew it and the PNG beside it."""
     committed, pdf = ((RESULTS / f"{name}.{kind}").read_bytes() for kind in ("png", "pdf"))
-    found = difference(committed, png(load(PATHS[name]), figures.read_result(RESULTS / f"{name}.csv")))
+    found = difference(committed, png(load(PATHS[name]), publication.read_result(RESULTS / f"{name}.csv")))
     if found and f"pdf backend v{mpl.__version__})".encode() not in pdf:
         pytest.skip(f"matplotlib {mpl.__version__} draws {name} differently: {found}")
     assert found == ""
@@ -61,22 +60,22 @@ FRAME = pd.DataFrame({"x": [1, 2, 3, 4], "y": [3.0, 100.0, 20.0, 7.0]})
 
 
 def png(experiment, frame=FRAME):
-    return figures.picture(experiment, frame, ["png"])["png"]
+    return publication.picture(experiment, frame, ["png"])["png"]
 
 
 def test_a_figure_is_the_same_bytes_again_and_its_png_does_not_depend_on_the_pdf(tmp_path):
     """The fonts of its PDF are TrueType, which journals ask for."""
     FRAME.to_csv(tmp_path / "toy.csv", index=False)
     files = [tmp_path / "toy.pdf", tmp_path / "toy.png"]
-    assert list(figures.draw(toy(), tmp_path).items()) == [(file, "new") for file in files]
+    assert list(publication.draw(toy(), tmp_path).items()) == [(file, "new") for file in files]
     assert files[0].read_bytes().startswith(b"%PDF")
     assert b"/FontFile2" in files[0].read_bytes()
     assert b"/Type3" not in files[0].read_bytes()
     assert files[1].read_bytes() == png(toy())
     times = [file.stat().st_mtime_ns for file in files]
-    assert figures.draw(toy(), tmp_path) == dict.fromkeys(files, "unchanged")
+    assert publication.draw(toy(), tmp_path) == dict.fromkeys(files, "unchanged")
     assert [file.stat().st_mtime_ns for file in files] == times
-    pdf, picture = figures.draw(toy("A tITle"), tmp_path).values()
+    pdf, picture = publication.draw(toy("A tITle"), tmp_path).values()
     assert pdf == "changed"
     assert re.fullmatch(r"changed: 0\.\d\d% of the pixels", picture)
     assert files[1].read_bytes() == png(toy("A tITle"))
@@ -87,11 +86,11 @@ def test_the_record_has_the_table_of_its_experiment_as_long_as_there_is_one(tmp_
     record = tmp_path / "toy.json"
     record.write_text('{"seed": 0}')
     cells = Cells([("time", ["50%"])], [("here", ["1 s"], True)])
-    figures.draw(dataclasses.replace(toy(), cells=lambda frame: cells), tmp_path)
+    publication.draw(dataclasses.replace(toy(), cells=lambda frame: cells), tmp_path)
     found = json.loads(record.read_text())
     assert list(found) == ["seed", "caption", "cells"]
     assert found["cells"] == {"groups": [["time", ["50%"]]], "rows": [["here", ["1 s"], True]], "notes": []}
-    figures.draw(toy(), tmp_path)
+    publication.draw(toy(), tmp_path)
     assert json.loads(record.read_text()) == {"seed": 0, "caption": ""}
 
 
@@ -120,7 +119,7 @@ def test_what_pictures_differ_by():
 
 def test_a_missing_or_broken_csv_is_one_line(tmp_path):
     with pytest.raises(InputError, match=r"fig-2-1.csv: no such result; .*reproduce fig-2-1"):
-        figures.draw(load(PATHS["fig-2-1"]), tmp_path)
+        publication.draw(load(PATHS["fig-2-1"]), tmp_path)
     (tmp_path / "fig-2-1.csv").write_text('a,b\n1,2\n"3\n')
     with pytest.raises(InputError, match="not a table"):
-        figures.draw(load(PATHS["fig-2-1"]), tmp_path)
+        publication.draw(load(PATHS["fig-2-1"]), tmp_path)

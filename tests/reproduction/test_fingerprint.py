@@ -56,7 +56,7 @@ def test_what_counts(tmp_path, old, new, same):
 
 COMMAND = '''
 """`thesis-cli toy`: nothing."""
-from thesis_cli.base.wording import counted
+from thesis_cli.base.errors import counted
 from thesis_cli.commands.core.fields import option
 from thesis_cli.shared import level_option
 from thesis_cli.toy_figure import draw

@@ -7,9 +7,8 @@ import pytest
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.reproduction import publication
-from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Experiment, Tolerance
-from thesis_cli.reproduction.registry import Checkout
-from thesis_cli.reproduction.store import Stored
+from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Checkout, Experiment, Tolerance
+from thesis_cli.reproduction.tasks import Stored
 
 TOY = Experiment(
     "toy", "A toy", "none", 1, {"quick": {"n": 2}, "paper": {"n": 9}}, lambda s: [], lambda seed: None, lambda f: None

@@ -17,11 +17,11 @@ from distributed import LocalCluster
 
 from tests.conftest import ROOT
 from thesis_cli.base.errors import InputError, WorkFailed
-from thesis_cli.reproduction import dask_engine, registry, runner
+from thesis_cli.reproduction import dask_engine, experiment, runner
 from thesis_cli.reproduction.dask_engine import DaskEngine
 from thesis_cli.reproduction.engines import LocalEngine
+from thesis_cli.reproduction.experiment import Checkout, find_checkout
 from thesis_cli.reproduction.publication import publish_sweep
-from thesis_cli.reproduction.registry import Checkout, find_checkout
 from thesis_cli.reproduction.tasks import Driver, TaskFile, _started, task_key
 
 SOURCE = """
@@ -86,7 +86,7 @@ def checkout(tmp_path):
     (tmp_path / "experiments").mkdir()
     (tmp_path / "thesis_cli").mkdir()
     (tmp_path / "experiments" / "toy.py").write_text(SOURCE)
-    registry.load.cache_clear()
+    experiment.load.cache_clear()
     return Checkout(tmp_path)
 
 
@@ -95,7 +95,7 @@ def run(checkout, *args, name="toy", **options):
 
 
 def run_all(checkout, names, preset="quick", jobs=1, seed=0, refresh=False, engine=None):
-    registry.load.cache_clear()
+    experiment.load.cache_clear()
     found = runner.reproduce(
         checkout.select(names),
         preset,
@@ -196,7 +196,7 @@ def test_a_run_that_is_refused_drops_no_results(checkout):
     """Of two with --refresh that begin at once, the second would drop what the first has computed."""
     run(checkout)
     (checkout.experiments / "toy.py").write_text(SOURCE.replace("size=3)", "size=3) + 1"))
-    registry.load.cache_clear()
+    experiment.load.cache_clear()
     tasks = runner.plan(checkout.files()["toy"], "quick", checkout, 0)
     bar = lambda total, name: nullcontext(lambda done: None)  # noqa: E731
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
@@ -358,10 +358,10 @@ def test_unknown_names(checkout, tmp_path):
         checkout.select(["nope"])
     (checkout.experiments / "other.py").write_text("x = 1\n")
     with pytest.raises(InputError, match="declares no EXPERIMENT"):
-        registry.load(checkout.files()["other"])
+        experiment.load(checkout.files()["other"])
     (checkout.experiments / "misnamed.py").write_text(SOURCE)
     with pytest.raises(InputError, match=r"declares the id toy; .*misnamed"):
-        registry.load(checkout.files()["misnamed"])
+        experiment.load(checkout.files()["misnamed"])
 
 
 def test_the_checkout_is_found_from_below():

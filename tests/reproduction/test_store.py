@@ -12,8 +12,8 @@ import time
 
 import pytest
 
-from thesis_cli.reproduction import store as module
-from thesis_cli.reproduction.store import Store, append
+from thesis_cli.reproduction import tasks as module
+from thesis_cli.reproduction.tasks import Store, append
 
 
 def add(folder, key, text="x\n1\n", code="code"):

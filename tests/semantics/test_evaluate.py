@@ -12,10 +12,9 @@ from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.embeddings.expansion import wasserstein
 from thesis_cli.semantics.denotation import JointTable, Settings
-from thesis_cli.semantics.evaluate import REPLICATES, evaluate
+from thesis_cli.semantics.evaluate import REPLICATES, Sampler, evaluate
 from thesis_cli.semantics.parser import parse
 from thesis_cli.semantics.queries import parse_queries
-from thesis_cli.semantics.sampling import Sampler
 from thesis_cli.studies.semantics.cases import CASES, QUERY
 
 SMALL = Settings(size=20)

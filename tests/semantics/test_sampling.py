@@ -13,9 +13,9 @@ from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.embeddings.expansion import Expansion
 from thesis_cli.semantics.denotation import JointTable
+from thesis_cli.semantics.evaluate import Sampler
 from thesis_cli.semantics.parser import parse
 from thesis_cli.semantics.runs import TAILS, Law
-from thesis_cli.semantics.sampling import Sampler
 from thesis_cli.studies.semantics.cases import CASES, answers
 
 COUNT = 2**13

@@ -17,7 +17,7 @@ import pytest
 from tests.reproduction.test_runner import SOURCE
 from tests.slurm.conftest import Slurm
 from tests.slurm.test_start import until
-from thesis_cli.reproduction.store import Store
+from thesis_cli.reproduction.tasks import Store
 
 pytest.importorskip("submitit")
 

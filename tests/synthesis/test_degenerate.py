@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import thesis_cli as tc
 from tests.synthesis.test_fuzz import Case, cases, cases_of
-from thesis_cli.synthesis.guided.guide import Guide, orders_of
 from thesis_cli.synthesis.language.dsl import DEFAULT, WIDEST
 from thesis_cli.synthesis.language.task import Example, Task, check
 from thesis_cli.synthesis.networks.network_guide import line_guide, network_guide
+from thesis_cli.synthesis.prior import Guide, orders_of
 from thesis_cli.synthesis.search.solver import Limits, Order
 from thesis_cli.synthesis.solvers import SOLVERS, solver
 

@@ -6,7 +6,7 @@ since each literal compiles them once more (`ZERO` is none). Arrays are copied i
 `a[:] = b` compiles the message of an error, in 2 seconds.
 
 numba keeps compiled kernels on the disk, and compiles them again when a source changes that they
-depend on (`compilation.sources_digest`).
+depend on (`progress.sources_digest`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from thesis_cli.base import compilation as compilation  # for its changes to numba
+from thesis_cli.base import progress as progress  # for its changes to numba
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from thesis_cli.base.errors import InputError, WorkFailed, describe
+from thesis_cli.base.errors import InputError, WorkFailed, censored, describe, nearest
 from thesis_cli.base.version import VERSION
-from thesis_cli.base.wording import censored, nearest
+from thesis_cli.cli import complete
 from thesis_cli.commands.core import registry
 from thesis_cli.commands.core.command import command_named
 from thesis_cli.reproduction.commands import OWN
@@ -90,7 +90,6 @@ def _group(name: str) -> Any:
 @cache
 def _command(name: str) -> Any:
     """A command as Typer makes it."""
-    from thesis_cli.cli import complete
     from thesis_cli.cli.build import Documented, epilog, own_command, shell_command
 
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -104,10 +103,24 @@ def _command(name: str) -> Any:
     made.methods = {name: field.about.methods for name, field in definition.fields.items() if field.about.methods}
     for parameter in made.params:
         if parameter.metavar in complete.SOURCES:
-            complete.leave_out_what_bash_has(parameter)
+            _leave_out_what_bash_has(parameter)
         if parameter.param_type_name == "argument":  # recent releases of Typer show its type, text
             parameter.display_type = lambda ctx: None  # type: ignore[attr-defined]
     return _taking_text(made)
+
+
+def _leave_out_what_bash_has(parameter: Any) -> None:
+    """Let a parameter of click offer only what follows "=" in bash, which replaces no more than that."""
+    offered = parameter.shell_complete
+
+    def shell_complete(ctx: Any, incomplete: str) -> Any:
+        items = offered(ctx, incomplete)
+        if complete.WORDS in os.environ and "=" in incomplete:
+            for item in items:
+                item.value = item.value.removeprefix(incomplete.rpartition("=")[0] + "=")
+        return items
+
+    parameter.shell_complete = shell_complete
 
 
 def _taking_text(made: Any) -> Any:
@@ -176,9 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
         if "_THESIS_CLI_COMPLETE" in os.environ:
-            from thesis_cli.cli.complete import answer
-
-            return answer(command())
+            return complete.answer(command())
         status = command()(arguments, prog_name="thesis-cli", standalone_mode=False)
         sys.stdout.flush()
         if status == INTERRUPTED:  # some releases of Typer return this status for Ctrl-C

@@ -43,20 +43,6 @@ def join_words(environ: MutableMapping[str, str]) -> None:
     environ[PLACE] = str(len(joined) - (at < len(typed)))
 
 
-def leave_out_what_bash_has(parameter: Any) -> None:
-    """Let a parameter of click offer only what follows "=" in bash, which replaces no more than that."""
-    offered = parameter.shell_complete
-
-    def shell_complete(ctx: Any, incomplete: str) -> Any:
-        items = offered(ctx, incomplete)
-        if WORDS in os.environ and "=" in incomplete:
-            for item in items:
-                item.value = item.value.removeprefix(incomplete.rpartition("=")[0] + "=")
-        return items
-
-    parameter.shell_complete = shell_complete
-
-
 def words(metavar: str, ctx: Any, incomplete: str) -> list[str]:
     """The words that can stand where the help shows `metavar`, a key of `SOURCES`.
 
@@ -76,7 +62,7 @@ def words(metavar: str, ctx: Any, incomplete: str) -> list[str]:
 
 
 def _experiments(given: Mapping[str, Any], incomplete: str) -> Iterable[str]:
-    from thesis_cli.reproduction.registry import find_checkout
+    from thesis_cli.reproduction.experiment import find_checkout
 
     return (name for name in find_checkout().files() if name.startswith(incomplete))
 
@@ -98,7 +84,7 @@ def _evidence(given: Mapping[str, Any], incomplete: str) -> Iterable[str]:
 
 
 def _states(given: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    from thesis_cli.commands.inputs.models import open_model
+    from thesis_cli.commands.core.common import open_model
     from thesis_cli.commands.outputs.variables import state_names
     from thesis_cli.models.factor_graph import FactorGraph
 

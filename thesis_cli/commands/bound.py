@@ -16,6 +16,7 @@ from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import (
     FormatName,
+    ModelSource,
     SolverName,
     bytes_of,
     check_uai,
@@ -23,9 +24,11 @@ from thesis_cli.commands.core.common import (
     evidence_option,
     format_option,
     jobs_option,
+    label,
     max_configurations_option,
     memory_option,
     model_argument,
+    open_model,
     seed_option,
     seed_or_fresh,
     solver_option,
@@ -35,7 +38,6 @@ from thesis_cli.commands.core.common import (
 from thesis_cli.commands.core.fields import Request, given, heeding, option, settings_of
 from thesis_cli.commands.core.result import presentation
 from thesis_cli.commands.figures.bounds import intervals_figure
-from thesis_cli.commands.inputs.models import ModelSource, label, open_model
 from thesis_cli.commands.ln_z.bounds import any_alpha_option, check_interval, exact_bound, interval_option
 from thesis_cli.commands.ln_z.estimates import (
     EstimatesResult,

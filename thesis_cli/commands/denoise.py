@@ -16,8 +16,7 @@ from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import RUNS, SolverName, solver_option
 from thesis_cli.commands.core.fields import Request, files_named, option, settings_of
-from thesis_cli.commands.core.overwrite import check_overwritten, written_by
-from thesis_cli.commands.core.result import Result, presentation
+from thesis_cli.commands.core.result import Result, check_overwritten, presentation, written_by
 from thesis_cli.commands.inputs.images import (
     ImagesSource,
     images_argument,

@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, counted, nearest
 from thesis_cli.base.progress import Progress
-from thesis_cli.base.wording import counted, nearest
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import Request, argument, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
@@ -132,7 +131,7 @@ class LedgerResult(Result):
         ------
         InputError : nothing is spent.
         """
-        from thesis_cli.commands.figures.ledger import spent_figure
+        from thesis_cli.commands.figures.releases import spent_figure
 
         if not self.accounts:
             raise InputError("a ledger without entries has no figure", "leave --figure out")

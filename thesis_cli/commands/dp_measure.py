@@ -18,18 +18,19 @@ from thesis_cli.base.files import check_writable, to_json, write_atomic
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import Request, argument, fields_of, files_named, option, settings_of
-from thesis_cli.commands.core.overwrite import holds_release, unfinished
-from thesis_cli.commands.core.result import Result, presentation
+from thesis_cli.commands.core.result import Result, holds_release, presentation, unfinished
 from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option
 from thesis_cli.commands.release.budget import (
     Spending,
     account_option,
+    check_apart,
+    check_delta,
+    claimed,
     ledger_option,
     limit_option,
     new_account_option,
     table_name,
 )
-from thesis_cli.commands.release.guards import check_apart, check_delta, claimed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from thesis_cli.privacy.measure.measure import Expected, Measurement, Plan
     from thesis_cli.privacy.measure.parts import MeasuredRow
     from thesis_cli.privacy.tables.schema import Schema
-    from thesis_cli.privacy.tables.table_base import Table
+    from thesis_cli.privacy.tables.table_kinds import Table
 
     SchemaSource = str | Path | Schema
     """The path of a schema in TOML, or a schema."""
@@ -265,7 +266,7 @@ def _measured(request: MeasureRequest, plan: Plan, progress: Progress) -> Measur
     table = open_table(request.table, request.query, names=plan.schema.names, delimiter=request.delimiter or "")
     if not plan.unit.secret:
         _check_rows(table)
-    spending.identify(table, plan.budget, columns_read(plan.schema, request.person))
+    spending.identify(plan.budget, (table, columns_read(plan.schema, request.person)))
     bound, key = request.contribution_bound, secrets.randbits(63)
     blocks, count = rows_that_count(table, plan.schema, request.person, bound, key, request.unknown)
     public = None if plan.unit.secret else count

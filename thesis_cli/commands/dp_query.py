@@ -16,8 +16,16 @@ from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import Request, argument, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.inputs.releases import ReleaseSource, open_release, release_argument
-from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option, read_rows, table_label
+from thesis_cli.commands.inputs.tables import (
+    ReleaseSource,
+    TableSource,
+    check_delimiter,
+    delimiter_option,
+    open_release,
+    read_rows,
+    release_argument,
+    table_label,
+)
 from thesis_cli.privacy.release.methods import methods_where
 
 if TYPE_CHECKING:

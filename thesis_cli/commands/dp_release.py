@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
-from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.files import write_atomic
+from thesis_cli.base.files import Content, write_atomic
 from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.progress import COUNTED, Progress
 from thesis_cli.commands.core.command import Command
@@ -29,20 +31,23 @@ from thesis_cli.commands.core.fields import (
     option,
     settings_of,
 )
-from thesis_cli.commands.core.overwrite import check_overwritten
 from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option, read_rows, table_stem
-from thesis_cli.commands.release.budget import Spending, account_option, ledger_option, limit_option, new_account_option
-from thesis_cli.commands.release.guards import (
+from thesis_cli.commands.release.budget import (
+    Spending,
+    account_option,
     check_apart,
     check_delta,
     check_public,
     check_same,
     check_unpaid,
     claimed,
+    ledger_option,
+    limit_option,
+    new_account_option,
     warn_of_delta,
     warn_of_noise,
 )
-from thesis_cli.commands.release.result import ReleaseResult, release_files
+from thesis_cli.commands.release.result import ReleaseResult, files_of, release_files
 from thesis_cli.privacy.release.methods import (
     AUTO,
     METHODS,
@@ -57,9 +62,10 @@ if TYPE_CHECKING:
     from thesis_cli.privacy.accounting.ledger import Total
     from thesis_cli.privacy.mechanisms.mechanism import Budget
     from thesis_cli.privacy.release.plan import ReleasePlan
-    from thesis_cli.privacy.release.record import Made, Record
+    from thesis_cli.privacy.release.record import Made, Record, Release
+    from thesis_cli.privacy.tables.linked import Link
     from thesis_cli.privacy.tables.schema import Schema
-    from thesis_cli.privacy.tables.table_base import Table
+    from thesis_cli.privacy.tables.table_kinds import Table
 
     SchemaSource = str | Path | Schema
     """The path of a schema in TOML, or a schema."""
@@ -69,14 +75,17 @@ else:
     SchemaSource = RecordSource = str
 
 AGAIN = frozenset(
-    {"again", "rows", "weights", "weight_bound", "public", "delimiter", "time_limit", "jobs", "out", "overwrite"}
+    {
+        *("again", "households", "rows", "weights", "weight_bound", "public", "delimiter", "time_limit", "jobs"),
+        *("out", "overwrite"),
+    }
 )
 """Fields that go with `again`."""
 SIZED = listed([f"of {row.sizes}" for row in METHODS.values() if row.sizes], ", or ")
 """Things that `size` counts."""
 FITTED = listed(methods_where(lambda row: row.fits_rows and "rows" in row.options), " and ")
 """Methods that make few rows by default."""
-TEMPLATE = frozenset({"init_schema", "table", "query", "delimiter", "overwrite"})
+TEMPLATE = frozenset({"init_schema", "table", "query", "delimiter", "schema", "public", "overwrite"})
 """Fields that go with `init_schema`."""
 
 
@@ -141,12 +150,30 @@ class ReleaseRequest(Request):
         "which keeps the number of rows secret.",
         methods=heeding_methods("neighbours"),
     )
+    households: TableSource | RecordSource | None = option(
+        None,
+        "Second private table, with one row for each value of the column --person, such as the households of persons;"
+        " both are released. With --again, its record.",
+        metavar="FILE",
+        names="file",
+        objects=True,
+        methods=heeding_methods("households"),
+        not_swept="a task writes its table and no other file",
+    )
+    household_schema: SchemaSource | None = option(
+        None,
+        "Public description of the columns of --households, in TOML.",
+        metavar="FILE",
+        names="file",
+        objects=True,
+        methods=heeding_methods("household_schema"),
+    )
     query: str | None = option(None, "SELECT that gives the table, if it is a database.")
     delimiter: str | None = delimiter_option()
     init_schema: Path | None = option(
         None,
         "File for a schema to fill in, made from names and types of the columns and never from values; nothing is"
-        " released.",
+        " released. With --schema and --public instead of TABLE, that schema with rules that all public rows obey.",
         names="output",
         not_swept="a task writes its table and no other file",
     )
@@ -197,7 +224,7 @@ class ReleaseRequest(Request):
         most=10**6,
         methods=heeding_methods("rows"),
         default_text=f"as many as the table has, at most 100,000; 1000 for {FITTED}, and with --weights one for each"
-        " point of a subspace",
+        " point of a subspace; with --households, rows of that table",
     )
     weights: Literal["uniform", "simplex", "l1", "raw"] = option(
         "uniform",
@@ -270,9 +297,13 @@ class ReleaseRequest(Request):
             self._check_release()
         if self.weights != "l1" and self.weight_bound != 1:
             raise InputError(f"--weight-bound does not go with --weights {self.weights}", "it is for l1")
-        if self.again is None and self.table is None:
+        suggests = self.init_schema is not None and (self.schema is not None or self.public is not None)
+        if suggests and (self.table is not None or self.schema is None or self.public is None):
+            remedy = "give --schema and --public, without TABLE, for rules that public rows suggest"
+            raise InputError("--init-schema is given with one of them, or with TABLE", remedy)
+        if self.again is None and self.table is None and not suggests:
             raise InputError("TABLE is missing", "give a private table")
-        check_delimiter(self.delimiter, [self.table, self.public])
+        check_delimiter(self.delimiter, [self.table, self.public, self.households])
 
     def _check_release(self) -> None:
         for name in ("schema", "epsilon"):
@@ -286,6 +317,13 @@ class ReleaseRequest(Request):
         if self.contribution_bound is not None and self.person is None:
             remedy = "name the column of persons; --weight-bound bounds weights"
             raise InputError("--contribution-bound is given without --person", remedy)
+        for one, other in (("households", "household_schema"), ("household_schema", "households")):
+            if getattr(self, one) is not None and getattr(self, other) is None:
+                names = [fields_of(type(self))[name].shell_name for name in (one, other)]
+                raise InputError(f"{names[0]} is given without {names[1]}", "a table needs its schema")
+        if self.households is not None and self.person is None:
+            remedy = "name the column of both tables that links them"
+            raise InputError("--households is given without --person", remedy)
         if self.public is not None and self.size is not None:
             raise InputError("--size does not go with --public", "the public rows have a size already")
         if self.confirm_public and self.public is None:
@@ -324,24 +362,35 @@ def run(request: ReleaseRequest, progress: Progress) -> ReleaseResult:
     """Release the table, make rows again from a record, or make a template of a schema."""
     began = time.process_time()
     if request.init_schema is not None:
-        return _init_schema(request)
+        from thesis_cli.commands.release.templates import init_schema
+
+        return init_schema(request, None if request.schema is None else _schema_of(request.schema))
     if request.again is None:
-        check_apart(files_named(request), request.ledger, request.out)
+        for file in files_of(request.out, linked=request.households is not None) or (None,):
+            check_apart(files_named(request), request.ledger, file)
         plan = _plan_of(request)
+        link = _link_of(request, plan)
         spending = _spending_of(request, plan)
         if request.dry_run:
             with spending.guarded():
-                return _preview(request, plan, spending, began)
+                return _preview(request, plan, link, spending, began)
         spending.check(plan.budget)
-        with claimed(request.out, request.overwrite), spending.guarded():
-            record = _measured(request, plan, spending, progress)
-            return _result_of(request, record, spending.total, progress)
-    record = _record_of(request.again)
-    check_methods(request, record.method)
-    _check_weighted_rows(request, record.method)
-    if request.out is not None:
-        check_same(request.out, replace(record, made=_made_of(request)), request.overwrite)
-    return _result_of(request, record, None, progress)
+        with ExitStack() as stack:
+            for file in files_of(request.out, linked=link is not None):
+                stack.enter_context(claimed(file, request.overwrite))
+            stack.enter_context(spending.guarded())
+            records = _measured(request, plan, link, spending, progress)
+            return _result_of(request, records, spending.total, progress)
+    records = [_record_of(request.again)]
+    check_methods(request, records[0].method)
+    _check_weighted_rows(request, records[0].method)
+    if request.households is not None:
+        records.append(_record_of(request.households))
+    elif records[0].link is not None:
+        raise InputError("--again is the record of one of two linked tables", "give the other one by --households")
+    for file, record in zip(files_of(request.out, linked=len(records) > 1), records, strict=False):
+        check_same(file, replace(record, made=_made_of(request)), request.overwrite)
+    return _result_of(request, records, None, progress)
 
 
 def _plan_of(request: ReleaseRequest) -> ReleasePlan:
@@ -349,12 +398,10 @@ def _plan_of(request: ReleaseRequest) -> ReleasePlan:
     from thesis_cli.privacy.mechanisms.mechanism import Budget
     from thesis_cli.privacy.mechanisms.units import Unit
     from thesis_cli.privacy.release.plan import ReleasePlan, check_rows
-    from thesis_cli.privacy.tables.schema import Schema
 
-    assert request.schema is not None
     assert request.epsilon is not None
     budget = Budget(request.epsilon, request.delta)
-    schema = request.schema if isinstance(request.schema, Schema) else Schema.load(request.schema)
+    schema = _schema_of(request.schema)
     method = request.chosen_method()
     check_rows(schema, method, request.weights, request.weight_bound, request.time_limit)
     _check_weighted_rows(request, method)
@@ -371,6 +418,29 @@ def _plan_of(request: ReleaseRequest) -> ReleasePlan:
     )
 
 
+def _link_of(request: ReleaseRequest, plan: ReleasePlan) -> Link | None:
+    """The link of the table to that of the households, if there is one; refuses as `_plan_of`."""
+    if request.households is None:
+        return None
+    from thesis_cli.privacy.release.linked import linked_plans
+    from thesis_cli.privacy.release.plan import check_rows
+    from thesis_cli.privacy.tables.linked import Link
+
+    assert request.person is not None
+    assert request.contribution_bound is not None
+    found = Link(request.person, request.contribution_bound, plan.schema, _schema_of(request.household_schema))
+    for part in linked_plans(plan, found):
+        check_rows(part.schema, part.method, request.weights)
+    return found
+
+
+def _schema_of(source: SchemaSource | None) -> Schema:
+    from thesis_cli.privacy.tables.schema import Schema
+
+    assert source is not None
+    return source if isinstance(source, Schema) else Schema.load(source)
+
+
 def _check_weighted_rows(request: ReleaseRequest, method: str) -> None:
     """Refuse a number of rows where each point of a subspace is one."""
     if request.rows is not None and METHODS[method].points_are_rows and request.weights != "uniform":
@@ -381,12 +451,14 @@ def _spending_of(request: ReleaseRequest, plan: ReleasePlan) -> Spending:
     """Account that the release is charged to."""
     note = plan.method if request.out is None else f"{plan.method}, {request.out.name}"
     found = Spending.of(request.ledger, request.table, request.name, request.limit, note, request.new_account)
-    found.record = None if request.out is None else request.out.with_suffix(".json")
+    found.records = tuple(
+        file.with_suffix(".json") for file in files_of(request.out, linked=request.households is not None)
+    )
     found.unit = plan.unit.name(request.person)
     return found
 
 
-def _record_of(source: RecordSource) -> Record:
+def _record_of(source: RecordSource | TableSource) -> Record:
     """The record that a source stands for.
 
     Raises
@@ -411,21 +483,73 @@ def _made_of(request: ReleaseRequest) -> Made:
     return Made(request.rows, request.weights, request.weight_bound, request.time_limit)
 
 
-def _opened(request: ReleaseRequest, plan: ReleasePlan) -> Table:
+def _opened(request: ReleaseRequest, plan: ReleasePlan, link: Link | None) -> list[Table]:
+    """The private table, and that of the households if there is one."""
     from thesis_cli.privacy.tables.table import open_table
 
     assert request.table is not None
-    return open_table(request.table, request.query, names=plan.schema.names_read, delimiter=request.delimiter or "")
+    delimiter = request.delimiter or ""
+    found = [open_table(request.table, request.query, names=plan.schema.names_read, delimiter=delimiter)]
+    if link is not None:
+        source = cast("TableSource", request.households)
+        found.append(open_table(source, names=link.households.names_read, delimiter=delimiter))
+    return found
 
 
-def _measured(request: ReleaseRequest, plan: ReleasePlan, spending: Spending, progress: Progress) -> Record:
-    """The record of a new release; if a file is named, it is written before this returns."""
+def _columns_read(
+    request: ReleaseRequest, plan: ReleasePlan, link: Link | None, tables: list[Table]
+) -> list[tuple[Table, tuple[str, ...]]]:
+    """Tables, each with the columns that the release reads."""
+    from thesis_cli.privacy.tables.persons import columns_read
+
+    schemas = [plan.schema, *([] if link is None else [link.households])]
+    return [(table, columns_read(schema, request.person)) for table, schema in zip(tables, schemas, strict=True)]
+
+
+def _measured(
+    request: ReleaseRequest, plan: ReleasePlan, link: Link | None, spending: Spending, progress: Progress
+) -> list[Record]:
+    """The record of a new release, and that of the households if there are some; if a file is named, they
+    are written before this returns.
+    """
+    tables = _opened(request, plan, link)
+    spending.identify(plan.budget, *_columns_read(request, plan, link, tables))
+    if link is None:
+        records = [_measured_table(request, plan, tables[0], spending, progress)]
+    else:
+        records = _measured_pair(request, plan, link, tables, spending, progress)
+    write_atomic({file: record.to_json() for file, record in zip(spending.records, records, strict=False)})
+    if not request.accept_delta:
+        warn_of_delta(records[-1])
+    return records
+
+
+def _measured_pair(
+    request: ReleaseRequest,
+    plan: ReleasePlan,
+    link: Link,
+    tables: list[Table],
+    spending: Spending,
+    progress: Progress,
+) -> list[Record]:
+    """Records of the persons and of the households."""
+    from thesis_cli.privacy.release.linked import linked_records
+
+    rows = link.rows(tables, plan.entropy, request.unknown)
+    check_delta(plan.budget.delta, None, request.accept_delta)
+    with progress(COUNTED, "rows") as tick:
+        jobs = jobs_or_all(request.jobs)
+        return list(linked_records(plan, link, rows, spending.spend, jobs=jobs, progress=tick))[::-1]
+
+
+def _measured_table(
+    request: ReleaseRequest, plan: ReleasePlan, table: Table, spending: Spending, progress: Progress
+) -> Record:
+    """The record of a single table."""
     from thesis_cli.privacy.release.implementation import implementation_of
     from thesis_cli.privacy.release.release import private_record
-    from thesis_cli.privacy.tables.persons import columns_read, rows_that_count
+    from thesis_cli.privacy.tables.persons import rows_that_count
 
-    table = _opened(request, plan)
-    spending.identify(table, plan.budget, columns_read(plan.schema, request.person))
     blocks, count = rows_that_count(
         table, plan.schema, request.person, request.contribution_bound, plan.entropy, request.unknown
     )
@@ -441,22 +565,47 @@ def _measured(request: ReleaseRequest, plan: ReleasePlan, spending: Spending, pr
 
     with progress(count * implementation_of(plan.method).passes(plan), "rows") as tick:
         jobs, public = jobs_or_all(request.jobs), None if plan.unit.secret else count
-        record = private_record(blocks, public, plan, spend, jobs=jobs, progress=tick)
-    if spending.record is not None:
-        write_atomic({spending.record: record.to_json()})
-    if not request.accept_delta:
-        warn_of_delta(record)
-    return record
+        return private_record(blocks, public, plan, spend, jobs=jobs, progress=tick)
 
 
-def _result_of(request: ReleaseRequest, record: Record, total: Total | None, progress: Progress) -> ReleaseResult:
-    """Rows of a record: post-processing, which sees no private table."""
+def _result_of(
+    request: ReleaseRequest, records: list[Record], total: Total | None, progress: Progress
+) -> ReleaseResult:
+    """Rows of records: post-processing, which sees no private table."""
     from thesis_cli.privacy.release.files import rows_columns
+    from thesis_cli.privacy.release.linked import linked_releases
+
+    if len(records) == 1:
+        releases = [_synthetic(request, records[0], progress)]
+    else:
+        releases = list(linked_releases(records[1], records[0], request.rows, jobs_or_all(request.jobs)))[::-1]
+    releases = [replace(one, record=replace(one.record, made=_made_of(request))) for one in releases]
+    weighted, outs = request.weights != "uniform", files_of(request.out, linked=len(records) > 1)
+    files: dict[Path, Content] = {}
+    for release, out in zip(releases, outs, strict=False):  # there are no files without --out
+        files |= release_files(release, out, weighted)
+    write_atomic(files)
+    results = [
+        ReleaseResult(
+            columns=rows_columns(release, weighted=weighted),
+            request=request,
+            settings=settings_of(request, method=release.record.method, size=release.record.size),
+            release=release,
+            total=total,
+            out=out,
+        )
+        for release, out in zip_longest(releases, outs)
+    ]
+    return replace(results[0], households=results[1]) if len(results) > 1 else results[0]
+
+
+def _synthetic(request: ReleaseRequest, record: Record, progress: Progress) -> Release:
+    """Rows of the record of a single table."""
     from thesis_cli.privacy.release.release import synthetic
 
     public = None if request.public is None else read_rows(request.public, record.schema, delimiter=request.delimiter)
     with progress(COUNTED, "steps") as tick:
-        release = synthetic(
+        return synthetic(
             record,
             request.rows,
             request.weights,
@@ -466,57 +615,41 @@ def _result_of(request: ReleaseRequest, record: Record, total: Total | None, pro
             jobs=jobs_or_all(request.jobs),
             progress=lambda objective: tick(1),
         )
-    release = replace(release, record=replace(release.record, made=_made_of(request)))
-    if request.out is not None:
-        write_atomic(release_files(release, request.out, request.weights != "uniform"))
-    return ReleaseResult(
-        columns=rows_columns(release, weighted=request.weights != "uniform"),
-        request=request,
-        settings=settings_of(request, method=record.method, size=record.size),
-        release=release,
-        total=total,
-        out=request.out,
-    )
 
 
-def _preview(request: ReleaseRequest, plan: ReleasePlan, spending: Spending, began: float) -> ReleaseResult:
+def _preview(
+    request: ReleaseRequest, plan: ReleasePlan, link: Link | None, spending: Spending, began: float
+) -> ReleaseResult:
     """Checks and expected errors of a release that is not made."""
-    from thesis_cli.commands.release.preview import preview
-    from thesis_cli.privacy.tables.persons import columns_read, rows_that_count
+    from thesis_cli.commands.release.result import Part, preview
+    from thesis_cli.privacy.release.linked import linked_plans
+    from thesis_cli.privacy.tables.persons import rows_that_count
 
-    table = _opened(request, plan)
+    tables = _opened(request, plan, link)
+    table, parts = tables[0], [Part(plan, tables[0], plan.schema, request.rows)]
+    if link is not None:
+        households, persons = linked_plans(plan, link)
+        parts = [Part(persons, table, link.persons, None), Part(households, tables[1], link.households, request.rows)]
 
-    def count() -> int:
+    def count() -> list[int]:
+        if link is not None:
+            return [len(rows) for rows in link.rows(tables, plan.entropy, request.unknown)][::-1]
         bound = request.contribution_bound
-        return rows_that_count(table, plan.schema, request.person, bound, plan.entropy, request.unknown)[1]
+        return [rows_that_count(table, plan.schema, request.person, bound, plan.entropy, request.unknown)[1]]
 
     def checks(count: int, readable: bool) -> Iterator[Callable[[], None]]:
-        public, source, out = request.public, request.table, request.out
+        public, source = request.public, request.table
         if readable:
             yield lambda: check_public(public, source, plan, table, request.unknown, request.confirm_public)
         if count:
             yield lambda: check_delta(plan.budget.delta, count, request.accept_delta)
-        if out is not None:
-            yield lambda: check_unpaid(out, request.overwrite)
-        yield lambda: spending.identify(table, plan.budget, columns_read(plan.schema, request.person))
+        for out in files_of(request.out, linked=link is not None):
+            yield partial(check_unpaid, out, request.overwrite)
+        yield lambda: spending.identify(plan.budget, *_columns_read(request, plan, link, tables))
 
-    found, cells = preview(plan, table, count, checks, spending, request.rows, request.unknown, began)
+    found, cells = preview(parts, plan.budget, count, checks, spending, request.unknown, began)
     settings = settings_of(request, method=plan.method)
     return ReleaseResult(columns=cells, request=request, settings=settings, preview=found)
-
-
-def _init_schema(request: ReleaseRequest) -> ReleaseResult:
-    from thesis_cli.privacy.tables.schema import template
-    from thesis_cli.privacy.tables.table import open_table
-
-    assert request.init_schema is not None
-    assert request.table is not None
-    check_overwritten("--init-schema", request.init_schema, request.overwrite)
-    columns = open_table(request.table, request.query, delimiter=request.delimiter or "").columns
-    text = template(columns)
-    write_atomic({request.init_schema: text})
-    stored = Columns({"column": list(columns), "storage": list(columns.values())})
-    return ReleaseResult(columns=stored, request=request, settings=settings_of(request), template=text)
 
 
 def _default_out(request: ReleaseRequest) -> Path | None:

@@ -15,8 +15,16 @@ from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import seed_option, seed_or_fresh
 from thesis_cli.commands.core.fields import Request, argument, given, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.inputs.releases import ReleaseSource, open_release, release_argument
-from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option, read_rows, table_label
+from thesis_cli.commands.inputs.tables import (
+    ReleaseSource,
+    TableSource,
+    check_delimiter,
+    delimiter_option,
+    open_release,
+    read_rows,
+    release_argument,
+    table_label,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -93,7 +101,7 @@ class PopulationTestResult(Result):
     @presentation
     def draw(self) -> Figure:
         """The p-value of each test beside the level."""
-        from thesis_cli.commands.figures.two_sample import p_values_figure
+        from thesis_cli.commands.figures.releases import p_values_figure
 
         tests = self.tests
         names, values = [one.test for one in tests], [one.p_value for one in tests]

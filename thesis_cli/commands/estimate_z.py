@@ -18,15 +18,18 @@ from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import (
     FormatName,
+    ModelSource,
     bytes_of,
     check_uai,
     confidence_option,
     evidence_option,
     format_option,
     jobs_option,
+    label,
     max_configurations_option,
     memory_option,
     model_argument,
+    open_model,
     probabilities_option,
     seed_option,
     seed_or_fresh,
@@ -36,19 +39,23 @@ from thesis_cli.commands.core.common import (
 from thesis_cli.commands.core.fields import Request, fields_of, given, option, settings_of
 from thesis_cli.commands.core.result import presentation
 from thesis_cli.commands.figures.bounds import intervals_figure
-from thesis_cli.commands.inputs.models import ModelSource, label, open_model
-from thesis_cli.commands.ln_z import full_rank
 from thesis_cli.commands.ln_z.estimates import (
     TIME_LIMIT,
     EstimatesResult,
     LnZAnswer,
     LnZOptions,
     QuantityName,
+    alpha_option,
+    check_tricks,
+    debias_option,
     estimates_columns,
     log_z_of,
     quantity_option,
+    samples_of,
+    samples_option,
+    threshold_option,
+    trick_option,
 )
-from thesis_cli.commands.ln_z.full_rank import TrickChoice
 from thesis_cli.commands.ln_z.methods import (
     METHODS,
     EstimateMethod,
@@ -58,6 +65,7 @@ from thesis_cli.commands.ln_z.methods import (
     own_options,
     own_values,
 )
+from thesis_cli.perturbation.tricks.trick_rows import TrickChoice
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,12 +113,12 @@ class EstimateZRequest(Request):
         methods=("auto", *heeded("time_limit")),
         default_text="60 for auto and wish",
     )
-    trick: TrickChoice | None = full_rank.trick_option(methods=heeded("trick"))
-    alpha: float | None = full_rank.alpha_option(methods=heeded("alpha"))
-    threshold: float | None = full_rank.threshold_option(methods=heeded("threshold"))
-    samples: int | None = full_rank.samples_option(methods=heeded("samples"))
+    trick: TrickChoice | None = trick_option(methods=heeded("trick"))
+    alpha: float | None = alpha_option(methods=heeded("alpha"))
+    threshold: float | None = threshold_option(methods=heeded("threshold"))
+    samples: int | None = samples_option(methods=heeded("samples"))
     quantity: QuantityName = quantity_option()
-    debias: bool = full_rank.debias_option(methods=heeded("debias"))
+    debias: bool = debias_option(methods=heeded("debias"))
     confidence: float = confidence_option(methods=("auto", *heeded("confidence")))
     exact: bool = option(False, "Add the exact answer.")
     plan: bool = option(
@@ -144,7 +152,7 @@ class EstimateZRequest(Request):
                     raise InputError(f"--plan does not go with {name}", "it runs nothing")
         if self.time_limit is not None and self.method == "auto" and (sampled := _sampled(self)):
             raise InputError(f"--time-limit does not go with {sampled[0]}", "leave one of them out")
-        full_rank.check_tricks(self)
+        check_tricks(self)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -213,7 +221,7 @@ def run(request: EstimateZRequest, progress: Progress) -> EstimateZResult:
     return EstimateZResult(
         columns=estimates_columns(source, seed, found.estimates),
         request=request,
-        settings=settings_of(request, seed=seed, method=method, samples=full_rank.samples_of(request)),
+        settings=settings_of(request, seed=seed, method=method, samples=samples_of(request)),
         estimates=found.estimates,
         posterior=found.posterior,
         source=source,
@@ -335,7 +343,7 @@ def _unbounded(request: EstimateZRequest) -> bool:
 
 def _options(request: EstimateZRequest, seed: int) -> LnZOptions:
     return LnZOptions(
-        samples=full_rank.samples_of(request),
+        samples=samples_of(request),
         seed=seed,
         jobs=jobs_or_all(request.jobs),
         memory=bytes_of(request.memory),

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, counted, nearest
 from thesis_cli.base.files import write_atomic
 from thesis_cli.base.progress import Progress
-from thesis_cli.base.wording import counted, nearest
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import Request, argument, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation

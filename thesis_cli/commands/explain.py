@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.compilation import Stopwatch
-from thesis_cli.base.errors import InputError, about
-from thesis_cli.base.progress import Progress
-from thesis_cli.base.wording import counted
+from thesis_cli.base.errors import InputError, about, counted
+from thesis_cli.base.progress import Progress, Stopwatch
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import Request, argument, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
@@ -22,8 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from thesis_cli.base.arrays import Bools, Floats
-    from thesis_cli.synthesis.guided.guide import Guide
     from thesis_cli.synthesis.language.task import Task
+    from thesis_cli.synthesis.prior import Guide
 
     TaskSource = str | Path | Task | Mapping[str, Any] | list[Any] | tuple[Any, ...]
     """A file, a task, a list of tasks, or examples; see `task.tasks_of`."""
@@ -143,7 +141,7 @@ def run(request: ExplainRequest, progress: Progress) -> ExplainResult:
 
 def _guide(guide: object) -> Guide:
     """A network by name or from a file, or a guide as it is."""
-    from thesis_cli.synthesis.guided.guide import Guide
+    from thesis_cli.synthesis.prior import Guide
 
     if isinstance(guide, str | Path):
         return guide_named(guide)
@@ -160,8 +158,8 @@ def _orders(guide: Guide, tasks: Sequence[Task]) -> list[tuple[float, ...]]:
     ------
     InputError : the guide has none for a task.
     """
-    from thesis_cli.synthesis.guided.guide import orders_of
     from thesis_cli.synthesis.networks.network_guide import NetworkGuide
+    from thesis_cli.synthesis.prior import orders_of
 
     if isinstance(guide, NetworkGuide) and (refusal := next(filter(None, map(guide.refusal, tasks)), None)):
         raise refusal

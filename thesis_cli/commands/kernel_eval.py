@@ -14,10 +14,8 @@ from thesis_cli.base.files import check_writable
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import Request, argument, option, settings_of
-from thesis_cli.commands.core.overwrite import check_overwritten
-from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.inputs.releases import ReleaseSource, release_of
-from thesis_cli.commands.inputs.tables import TableSource, plain_columns
+from thesis_cli.commands.core.result import Result, check_overwritten, presentation
+from thesis_cli.commands.inputs.tables import ReleaseSource, TableSource, plain_columns, release_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,15 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.compilation import Stopwatch
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.parallel import jobs_or_all
-from thesis_cli.base.progress import Progress
+from thesis_cli.base.progress import Progress, Stopwatch
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import jobs_option, seed_option, seed_or_fresh
 from thesis_cli.commands.core.fields import Request, option, settings_of
-from thesis_cli.commands.core.overwrite import NOT_SETTINGS, command_of, record_of, written_by
-from thesis_cli.commands.core.result import Result, presentation
+from thesis_cli.commands.core.result import NOT_SETTINGS, Result, command_of, presentation, record_of, written_by
 from thesis_cli.commands.inputs.programs import (
     DivisionName,
     check_range,

@@ -16,14 +16,17 @@ from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import (
     FormatName,
+    ModelSource,
     SolverName,
     bytes_of,
     check_uai,
     evidence_option,
     format_option,
+    label,
     max_configurations_option,
     memory_option,
     model_argument,
+    open_model,
     probabilities_option,
     solver_option,
     uai_option,
@@ -31,7 +34,6 @@ from thesis_cli.commands.core.common import (
 )
 from thesis_cli.commands.core.fields import Request, given, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.inputs.models import ModelSource, label, open_model
 from thesis_cli.commands.outputs.variables import naming_columns, texts
 
 if TYPE_CHECKING:

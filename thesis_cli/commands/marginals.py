@@ -10,19 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, UnsuitableModel, about
+from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, UnsuitableModel, about, nearest
 from thesis_cli.base.progress import Progress
-from thesis_cli.base.wording import nearest
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import (
     FormatName,
+    ModelSource,
     bytes_of,
     check_uai,
     evidence_option,
     format_option,
+    label,
     max_configurations_option,
     memory_option,
     model_argument,
+    open_model,
     seed_option,
     seed_or_fresh,
     uai_option,
@@ -31,7 +33,6 @@ from thesis_cli.commands.core.common import (
 from thesis_cli.commands.core.fields import Request, heeding, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.figures.shares import draw_shares
-from thesis_cli.commands.inputs.models import ModelSource, label, open_model
 from thesis_cli.commands.ln_z.bounds import variables_of
 from thesis_cli.commands.outputs.variables import distribution_lines, naming_columns, state_names
 

@@ -3,41 +3,40 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.errors import InputError, WorkFailed, about
+from thesis_cli.base.errors import InputError, WorkFailed, about, counted
 from thesis_cli.base.files import check_writable, write_atomic
 from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.progress import Progress, Tick
-from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.command import Command
-from thesis_cli.commands.core.common import confidence_option, jobs_option, seed_option, seed_or_fresh
+from thesis_cli.commands.core.common import confidence_option, jobs_option, label, seed_option, seed_or_fresh
 from thesis_cli.commands.core.fields import Request, given, option, settings_of
 from thesis_cli.commands.core.result import presentation
-from thesis_cli.commands.inputs.models import label
-from thesis_cli.commands.inputs.targets import (
-    FunctionBox,
-    RegressionSource,
-    TargetSource,
-    at_work,
-    open_regression,
-    open_target,
-)
-from thesis_cli.commands.ln_z import full_rank
 from thesis_cli.commands.ln_z.estimates import (
     EstimatesResult,
     ExactAnswer,
+    PilotedMaxima,
     QuantityName,
+    alpha_option,
+    check_tricks,
+    debias_option,
     estimates_columns,
+    full_rank_estimates,
     quantity_option,
+    samples_of,
+    samples_option,
+    threshold_option,
+    trick_option,
     unknown,
 )
-from thesis_cli.commands.ln_z.full_rank import PilotedMaxima, TrickChoice
+from thesis_cli.perturbation.tricks.trick_rows import TrickChoice
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,6 +47,124 @@ if TYPE_CHECKING:
     from thesis_cli.models.targets import Target
     from thesis_cli.perturbation.a_star.a_star import TargetMaxima
     from thesis_cli.perturbation.estimate import Estimate
+
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from thesis_cli.base.arrays import Floats
+    from thesis_cli.models.targets import Regression, Target
+
+    TargetSource = str | Target | Callable[[Floats], Any] | Any
+    """A name, `module:object` or `file.py:object`; a `Target`; or a function."""
+
+    RegressionSource = str | Path | pd.DataFrame | Floats | tuple[Any, Any]
+    """A path, a DataFrame, a matrix whose last column is the response, or a pair (x, y)."""
+else:
+    TargetSource = RegressionSource = str
+
+
+class FunctionBox(NamedTuple):
+    """Bounds of the box on which a plain function is a log-density, and on its slope there.
+
+    Attributes
+    ----------
+    low, high : corners of the box.
+    slope : largest absolute derivative along any axis.
+    """
+
+    low: tuple[float, ...] | None
+    high: tuple[float, ...] | None
+    slope: float | None
+
+
+def open_target(source: TargetSource, box: FunctionBox) -> Target:
+    """The target of a name, an object or a function.
+
+    Raises
+    ------
+    InputError : no such object, one that is no target, or a function without a box.
+    """
+    from thesis_cli.models.target_objects import checked_target, load_object
+
+    def made(found: Any) -> Target:
+        return checked_target(_boxed(found, box))
+
+    if not isinstance(source, str):
+        return made(source)
+    if source.endswith(".py"):
+        raise InputError(f"{source} names no object", f"it must be {source}:object", source="--target")
+    return load_object(source, made)
+
+
+def _boxed(found: Any, box: FunctionBox) -> Any:
+    """The object itself, or a target made from a function and its box."""
+    from thesis_cli.models.target_objects import FunctionTarget
+
+    options = ("--low", "--high", "--slope")
+    if callable(found) and not isinstance(found, type) and not hasattr(found, "proposal"):
+        for option, value in zip(options, box, strict=True):
+            if value is None:
+                raise InputError(f"a function as target needs {option}", "give --low, --high and --slope")
+        assert box.low is not None
+        assert box.high is not None
+        assert box.slope is not None
+        if len(box.low) != len(box.high):
+            raise InputError(f"--low has {len(box.low)} numbers, --high {len(box.high)}", "give as many of each")
+        return FunctionTarget(found, box.low, box.high, box.slope)
+    for option, value in zip(options, box, strict=True):
+        if value is not None:
+            raise InputError(f"{option} does not go with a target that has a proposal", "it is for a function")
+    return found
+
+
+def at_work(source: TargetSource | None) -> AbstractContextManager[None]:
+    """A context for calls of the target's code.
+
+    An error in the code of a target that was loaded by its name is one line that names the place.
+    Errors of an object that was passed in Python keep their traceback.
+    """
+    from thesis_cli.models.target_objects import own_code
+
+    return own_code(source) if isinstance(source, str) else nullcontext()
+
+
+def open_regression(source: RegressionSource, prior_scale: float, noise_scale: float) -> Regression:
+    """The posterior of a regression.
+
+    Raises
+    ------
+    InputError : a file that cannot be read, columns that are no numbers, or shapes that do not fit.
+    """
+    from thesis_cli.models.target_files import load_regression
+    from thesis_cli.models.targets import Regression
+
+    if isinstance(source, str | Path):
+        return load_regression(source, prior_scale=prior_scale, scale=noise_scale)
+    x, y, names = _columns(source)
+    try:
+        return Regression(x, y, prior_scale=prior_scale, scale=noise_scale, names=names)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"the data of the regression are no numbers ({error})", "drop or encode the column") from None
+
+
+def _columns(source: Any) -> tuple[Any, Any, Sequence[str] | None]:
+    """Features, response and names of the features."""
+    if isinstance(source, tuple | list) and len(source) == 2:
+        names = getattr(source[0], "columns", None)
+        return *source, None if names is None else [str(name) for name in names]
+    if hasattr(source, "columns"):
+        response = "y" if "y" in source.columns else source.columns[-1]
+        features = source.drop(columns=[response])
+        return features.to_numpy(), source[response].to_numpy(), [str(name) for name in features.columns]
+    if getattr(source, "ndim", 0) != 2:
+        raise InputError(
+            f"--regression is a {type(source).__name__}", "give a file, a DataFrame, a matrix or a pair (x, y)"
+        )
+    return source[:, :-1], source[:, -1], None
+
 
 logger = logging.getLogger("thesis_cli")
 
@@ -81,12 +198,12 @@ class PosteriorRequest(Request):
     )
     prior_scale: float = option(2.0, "Standard deviation of each weight of a regression, before the data.", above=0)
     noise_scale: float = option(1.0, "Scale of the Cauchy noise of a regression.", above=0)
-    trick: TrickChoice | None = full_rank.trick_option()
-    alpha: float | None = full_rank.alpha_option()
-    threshold: float | None = full_rank.threshold_option()
-    samples: int | None = full_rank.samples_option()
+    trick: TrickChoice | None = trick_option()
+    alpha: float | None = alpha_option()
+    threshold: float | None = threshold_option()
+    samples: int | None = samples_option()
     quantity: QuantityName = quantity_option()
-    debias: bool = full_rank.debias_option()
+    debias: bool = debias_option()
     confidence: float = confidence_option()
     exact: bool = option(False, "Add the exact answer, by quadrature.")
     draws: Path | None = option(
@@ -104,7 +221,7 @@ class PosteriorRequest(Request):
         for name in others:
             if name in given(self):
                 raise InputError(f"--{name.replace('_', '-')} without --{kind}", f"it is for --{kind}")
-        full_rank.check_tricks(self)
+        check_tricks(self)
         if self.draws is not None and self.samples == 0:
             raise InputError("--draws does not go with --samples 0", "it needs samples")
 
@@ -183,7 +300,7 @@ def run(request: PosteriorRequest, progress: Progress) -> PosteriorResult:
     seed, source = seed_or_fresh(request.seed), label(request.regression if request.target is None else request.target)
     estimates: list[Estimate] = []
     posterior = None
-    samples = full_rank.samples_of(request)
+    samples = samples_of(request)
     if request.draws is not None:
         check_writable("--draws", request.draws, ".csv")
     with about(source):
@@ -194,7 +311,7 @@ def run(request: PosteriorRequest, progress: Progress) -> PosteriorResult:
                 estimates.append(_exact(target, request.quantity, needed=samples == 0))
             if samples:
                 with progress(samples, "samples") as tick:
-                    found, posterior = full_rank.full_rank_estimates(request, maxima, tick)
+                    found, posterior = full_rank_estimates(request, maxima, tick)
                 estimates += found
     points = Columns(dict(zip(_names(target), maxima.locations.T, strict=True)))
     if request.draws is not None:

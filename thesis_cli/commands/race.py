@@ -8,30 +8,37 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from thesis_cli.base.errors import InputError, about
+from thesis_cli.base.errors import InputError, about, counted
 from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.progress import Progress, Tick
-from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import (
     bytes_of,
     confidence_option,
     jobs_option,
+    label,
     seed_option,
     seed_or_fresh,
 )
 from thesis_cli.commands.core.fields import Request, argument, option, settings_of
 from thesis_cli.commands.core.result import presentation
-from thesis_cli.commands.inputs.models import label
-from thesis_cli.commands.ln_z import full_rank
 from thesis_cli.commands.ln_z.estimates import (
     EstimatesResult,
     ExactAnswer,
+    PilotedMaxima,
     QuantityName,
+    alpha_option,
+    check_tricks,
+    debias_option,
     estimates_columns,
+    full_rank_estimates,
     quantity_option,
+    samples_of,
+    samples_option,
+    threshold_option,
+    trick_option,
 )
-from thesis_cli.commands.ln_z.full_rank import PilotedMaxima, TrickChoice
+from thesis_cli.perturbation.tricks.trick_rows import TrickChoice
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,12 +74,12 @@ class RaceRequest(Request):
     bound: Literal["normal", "bernstein-serfling"] = option(
         "normal", "Confidence bound that rules states out; bernstein-serfling holds for any factors."
     )
-    trick: TrickChoice | None = full_rank.trick_option()
-    alpha: float | None = full_rank.alpha_option()
-    threshold: float | None = full_rank.threshold_option()
-    samples: int | None = full_rank.samples_option()
+    trick: TrickChoice | None = trick_option()
+    alpha: float | None = alpha_option()
+    threshold: float | None = threshold_option()
+    samples: int | None = samples_option()
     quantity: QuantityName = quantity_option()
-    debias: bool = full_rank.debias_option()
+    debias: bool = debias_option()
     confidence: float = confidence_option()
     exact: bool = option(False, "Add the exact answer, by summing all factors.")
     memory: float = option(
@@ -85,7 +92,7 @@ class RaceRequest(Request):
 
     def check(self) -> None:
         """Refuse options of tricks that do not go together."""
-        full_rank.check_tricks(self)
+        check_tricks(self)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -124,7 +131,7 @@ def run(request: RaceRequest, progress: Progress) -> RaceResult:
     seed, source = seed_or_fresh(request.seed), label(request.factors)
     estimates: list[Estimate] = []
     posterior = None
-    samples = full_rank.samples_of(request)
+    samples = samples_of(request)
     with about(source):
         matrix = _matrix(request.factors)
         maxima = RaceMaxima(matrix, request, seed)
@@ -132,7 +139,7 @@ def run(request: RaceRequest, progress: Progress) -> RaceResult:
             estimates.append(_exact(matrix, request.quantity))
         if samples:
             with progress(samples, "races") as tick:
-                found, posterior = full_rank.full_rank_estimates(request, maxima, tick)
+                found, posterior = full_rank_estimates(request, maxima, tick)
             estimates += found
     return RaceResult(
         columns=estimates_columns(source, seed, estimates),

@@ -13,22 +13,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.errors import InputError, ModelTooLarge, UnsuitableModel, about
+from thesis_cli.base.errors import InputError, ModelTooLarge, UnsuitableModel, about, presentation
 from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.progress import Progress
-from thesis_cli.base.wording import presentation
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import (
     FormatName,
+    ModelSource,
     SolverName,
     bytes_of,
     confidence_option,
     evidence_option,
     format_option,
     jobs_option,
+    label,
     max_configurations_option,
     memory_option,
     model_argument,
+    open_function,
+    open_model,
     probabilities_option,
     seed_option,
     seed_or_fresh,
@@ -36,7 +39,6 @@ from thesis_cli.commands.core.common import (
 )
 from thesis_cli.commands.core.fields import Request, fields_of, given, option, settings_of
 from thesis_cli.commands.core.result import Result
-from thesis_cli.commands.inputs.models import ModelSource, label, open_function, open_model
 from thesis_cli.entropy.names import ENTROPIES, ORDER, Design, Quantity
 from thesis_cli.perturbation.tricks.trick_rows import TRICKS, UnscaledTrickName, make_trick
 
@@ -339,15 +341,15 @@ def run(request: RenyiRequest, progress: Progress) -> RenyiResult:
 
 def _known_log_z(model: Model, request: RenyiRequest, progress: Progress) -> float | None:
     """ln Z, if it was given or asked for, or if the model is a vector of probabilities."""
-    from thesis_cli.commands.ln_z import known_log_z
+    from thesis_cli.commands.ln_z import entropies
 
     if request.probabilities:
         with progress(model.size, "configurations") as tick:
-            return known_log_z.sum_of_probabilities(model, request.strict, request.max_configurations, tick)
+            return entropies.sum_of_probabilities(model, request.strict, request.max_configurations, tick)
     if request.log_z == "exact":
         with progress(model.size, "configurations") as tick:
-            return known_log_z.exact_log_z(model, bytes_of(request.memory), request.max_configurations, tick)
-    known_log_z.warn_of_probabilities(model)
+            return entropies.exact_log_z(model, bytes_of(request.memory), request.max_configurations, tick)
+    entropies.warn_of_probabilities(model)
     return None if request.log_z is None else float(request.log_z)
 
 

@@ -14,14 +14,17 @@ from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import (
     FormatName,
+    ModelSource,
     SolverName,
     bytes_of,
     evidence_option,
     format_option,
     jobs_option,
+    label,
     max_configurations_option,
     memory_option,
     model_argument,
+    open_model,
     probabilities_option,
     seed_option,
     seed_or_fresh,
@@ -29,7 +32,6 @@ from thesis_cli.commands.core.common import (
 )
 from thesis_cli.commands.core.fields import Request, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.inputs.models import ModelSource, label, open_model
 from thesis_cli.commands.outputs.variables import column_names, distribution_lines, state_names
 
 if TYPE_CHECKING:

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, counted
 from thesis_cli.base.files import check_writable, write_atomic
 from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.progress import Progress, silent
-from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import (
     SolverName,

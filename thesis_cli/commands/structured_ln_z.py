@@ -7,14 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from thesis_cli.base.errors import InputError, ModelTooLarge, about
+from thesis_cli.base.errors import InputError, ModelTooLarge, about, counted
 from thesis_cli.base.progress import Progress
-from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.command import Command
-from thesis_cli.commands.core.common import seed_option, seed_or_fresh
+from thesis_cli.commands.core.common import label, seed_option, seed_or_fresh
 from thesis_cli.commands.core.fields import Request, heeding, option, settings_of
 from thesis_cli.commands.core.result import presentation
-from thesis_cli.commands.inputs.models import label
 from thesis_cli.commands.inputs.structures import (
     StructuredSource,
     check_linear,

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.errors import InputError, about
+from thesis_cli.base.errors import InputError, about, counted
 from thesis_cli.base.progress import Progress
-from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.command import Command
-from thesis_cli.commands.core.common import seed_option, seed_or_fresh
+from thesis_cli.commands.core.common import label, seed_option, seed_or_fresh
 from thesis_cli.commands.core.fields import Request, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.inputs.models import label
 from thesis_cli.commands.inputs.structures import (
     StructuredSource,
     check_linear,

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.compilation import Stopwatch
 from thesis_cli.base.errors import InputError, about
 from thesis_cli.base.parallel import jobs_or_all
-from thesis_cli.base.progress import Progress, silent
+from thesis_cli.base.progress import Progress, Stopwatch, silent
 from thesis_cli.base.version import VERSION
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import jobs_option
@@ -47,9 +46,9 @@ from thesis_cli.commands.outputs.solutions import (
 from thesis_cli.synthesis.solvers import SOLVERS, SolverName, solver
 
 if TYPE_CHECKING:
-    from thesis_cli.synthesis.guided.guide import Guide
     from thesis_cli.synthesis.language.dsl import Language, Semantics, Value
     from thesis_cli.synthesis.language.task import BadTask, Example, Task
+    from thesis_cli.synthesis.prior import Guide
     from thesis_cli.synthesis.search.solver import Limits, Order, Solution, Solver
 
     TaskSource = str | Path | Task | Mapping[str, Any] | list[Any] | tuple[Any, ...]
@@ -218,7 +217,7 @@ class SynthesizeResult(Result):
 
     def question(self) -> tuple[Value, ...] | None:
         """Inputs whose output would tell most about which program was meant; None if one behaviour
-        has 99 %, or nothing tells them apart. Raises InputError if there are several tasks."""
+        has 99 % of the probability, or no program fits. Raises InputError if there are several tasks."""
         meaning = self._only.meaning
         return meaning.settles[0] if meaning and meaning.settles else None
 
@@ -226,7 +225,8 @@ class SynthesizeResult(Result):
         """The result with the output of `question` as a further example.
 
         Programs are searched anew, so that an output that none of the present ones gives leads to
-        others, or to none: then the line `doubt` names examples that cannot hold together.
+        others, or to none: then the line `doubt` names examples that cannot hold together. An output
+        that the present answer gives, too, makes programs that were not collected less probable.
 
         Parameters
         ----------
@@ -241,7 +241,7 @@ class SynthesizeResult(Result):
         if inputs is None:
             raise InputError("nothing is asked", "see question()")
         example = read_answer(inputs, output, self.tasks[0], self._semantics)
-        task = replace(self.tasks[0], examples=(*self.tasks[0].examples, example))
+        task = self.tasks[0].with_answer(example, self.solutions[0].programs[0], self._semantics)
         request = self.request
         assert isinstance(request, SynthesizeRequest)
         found = run(replace(request, tasks=task, out=None), silent)
@@ -271,7 +271,7 @@ class SynthesizeResult(Result):
 def run(request: SynthesizeRequest, progress: Progress) -> SynthesizeResult:
     """Solve the tasks; with `out`, keep a journal meanwhile and write the table."""
     from thesis_cli.synthesis.batch import journal_beside, solve_batch
-    from thesis_cli.synthesis.guided.guide import Fixed
+    from thesis_cli.synthesis.prior import Fixed
     from thesis_cli.synthesis.search.solver import Limits
 
     whole = Stopwatch()
@@ -344,7 +344,7 @@ def _with_bad(blocks: Sequence[list[T]], bad: Mapping[int, list[T]]) -> list[lis
 
 def _orders(guide: Guide | None, tasks: Sequence[Task], prior: Order) -> tuple[list[Order], dict[str, Any]]:
     """The order of each task, and what the guide did."""
-    from thesis_cli.synthesis.guided.guide import orders_of
+    from thesis_cli.synthesis.prior import orders_of
 
     if guide is None:
         return [prior] * len(tasks), {}
@@ -357,8 +357,7 @@ def _orders(guide: Guide | None, tasks: Sequence[Task], prior: Order) -> tuple[l
 
 def _prior(prior: object, language: Language) -> Order:
     """Probabilities by name, from a file, or from a mapping."""
-    from thesis_cli.synthesis.guided.guide import Guide
-    from thesis_cli.synthesis.prior import from_mapping, load, read
+    from thesis_cli.synthesis.prior import Guide, from_mapping, load, read
     from thesis_cli.synthesis.search.solver import Order
 
     if isinstance(prior, Order):
@@ -380,7 +379,7 @@ def _guide(request: SynthesizeRequest, prior: Order) -> Guide | None:
     `network` stands for the weights that the solver is made for, if any. Without a name the solver has
     its default, but a prior that the user names is not overruled.
     """
-    from thesis_cli.synthesis.guided.guide import Guide
+    from thesis_cli.synthesis.prior import Guide
 
     guide: object = request.guide
     solver = request.solver

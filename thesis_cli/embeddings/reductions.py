@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.base.errors import InputError
-from thesis_cli.base.wording import nearest
+from thesis_cli.base.errors import InputError, nearest
 from thesis_cli.embeddings.expansion import Expansion, wasserstein
 from thesis_cli.embeddings.kernels import Kernel
 from thesis_cli.embeddings.simplex import minimise, simplex_weights

@@ -10,8 +10,8 @@ import numpy as np
 from thesis_cli.base.errors import NoConfiguration
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.base.rounding import difference
+from thesis_cli.entropy.estimators import check_orders
 from thesis_cli.entropy.exact import renyi
-from thesis_cli.entropy.maxima import check_orders
 from thesis_cli.entropy.names import Approximation
 from thesis_cli.inference.choose import map_solver
 from thesis_cli.models.factor_graph import FactorGraph

@@ -19,8 +19,7 @@ from scipy.special import digamma, gammaincinv, gammaln, ndtri, polygamma
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.rounding import log_sum_exp
-from thesis_cli.entropy.estimators import renyi_entropy
-from thesis_cli.entropy.maxima import EntropyMaxima
+from thesis_cli.entropy.estimators import EntropyMaxima, renyi_entropy
 from thesis_cli.entropy.names import ENTROPIES, ORDER, Quantity
 from thesis_cli.perturbation.estimate import Estimate, check_confidence, from_logs
 from thesis_cli.perturbation.tricks.tricks import power

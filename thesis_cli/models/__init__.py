@@ -5,7 +5,7 @@ a plain vector. `files.py` opens a model of any format (`uai.py`, `fg.py`, `bif.
 `vector.py`, by means of `tokens.py`), `objects.py` takes arrays and networks of
 pgmpy, and `uai_results.py` writes results. `spin_glass.py` makes random grids, with the random numbers of the
 C library (`glibc.py`). Continuous targets are in `targets.py` (built in), `target_files.py`
-(regressions), `function_target.py` (functions on a box) and `target_objects.py` (objects of the
-user), with `proposals.py`, and `quadrature.py` and `target_evidence.py` for exact integrals.
+(regressions) and `target_objects.py` (objects and functions of the user), with `proposals.py`, and
+`quadrature.py` and `target_evidence.py` for exact integrals.
 `factor_matrix.py` holds log-factors that races subsample. Files named `*_kernels.py` are compiled.
 """

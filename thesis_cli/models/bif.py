@@ -23,8 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.base.errors import InputError
-from thesis_cli.base.wording import counted, nearest
+from thesis_cli.base.errors import InputError, counted, nearest
 from thesis_cli.models.factor_graph import Factor, FactorGraph, Names
 from thesis_cli.models.tokens import LONGEST, floats, is_number
 from thesis_cli.models.uai import MOST_VARIABLES

@@ -1,5 +1,5 @@
-"""The table in data/tables, of invented people. `python -m thesis_cli.privacy.examples FOLDER`
-writes it.
+"""The tables in data/tables, of invented people and households. `python -m thesis_cli.privacy.examples
+FOLDER` writes them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from thesis_cli.base.columns import Columns
 from thesis_cli.base.extras import extra
 
 SCHEMA = """\
@@ -41,6 +42,33 @@ levels = ["north", "east", "south", "west"]
 [columns.smoker]
 type = "boolean"
 """
+HOUSEHOLDS = """\
+# Public description of households.csv: every bound and level is what a questionnaire would allow.
+
+[columns.region]
+type = "category"
+levels = ["north", "east", "south", "west"]
+
+[columns.owner]
+type = "boolean"
+
+[columns.income]
+type = "real"
+low = 100
+high = 100000
+log = true
+"""
+PERSONS = """\
+# Public description of persons.csv.
+
+[columns.age]
+type = "integer"
+low = 0
+high = 99
+
+[columns.employed]
+type = "boolean"
+"""
 EDUCATION = "primary", "secondary", "tertiary"
 REGIONS = "north", "east", "south", "west"
 
@@ -65,9 +93,50 @@ def people(count: int, rng: np.random.Generator) -> str:
     return out.getvalue()
 
 
+def households(count: int, rng: np.random.Generator) -> dict[str, str]:
+    """CSV texts of `count` households, and of the one to six persons of each, whom the column `household`
+    links.
+
+    Sizes are 1 + binomial(5, p), and p is 0.1, 0.2, 0.3 or 0.4 by region. Adults are employed with
+    probability 0.8, 0.7, 0.6 or 0.5 by region. The third person of a household and later ones are children,
+    under 18. Income rises by 0.2 on the scale of logarithms with each person, and owners are 20 % and 10 %
+    more with each person.
+    """
+    region = rng.choice(4, count, p=[0.4, 0.1, 0.3, 0.2])
+    size = 1 + rng.binomial(5, 0.1 + 0.1 * region)
+    owner = rng.random(count) < 0.2 + 0.1 * size
+    income = np.exp(7.2 + 0.2 * size + 0.4 * rng.normal(size=count))
+    keys = rng.permutation(count) + 10**6
+    of = np.repeat(np.arange(count), size)
+    child = np.arange(len(of)) - np.repeat(np.cumsum(size) - size, size) >= 2
+    age = np.where(child, rng.integers(0, 18, len(of)), np.clip(rng.normal(48, 16, len(of)), 18, 99).astype(np.int64))
+    employed = ~child & (rng.random(len(of)) < 0.8 - 0.1 * region[of])
+    shuffled = rng.permutation(len(of))
+    tables: dict[str, dict[str, list[object]]] = {
+        "households.csv": {
+            "household": keys.tolist(),
+            "region": [REGIONS[i] for i in region],
+            "owner": np.where(owner, "yes", "no").tolist(),
+            "income": np.rint(income).astype(np.int64).tolist(),
+        },
+        "persons.csv": {
+            "household": keys[of][shuffled].tolist(),
+            "age": age[shuffled].tolist(),
+            "employed": np.where(employed, "yes", "no")[shuffled].tolist(),
+        },
+    }
+    return {name: Columns(columns).csv() for name, columns in tables.items()}
+
+
 def files() -> dict[str, str]:
     """Content by name of every file in data/tables."""
-    return {"people.csv": people(10_000, np.random.default_rng(1)), "people.toml": SCHEMA}
+    return {
+        "people.csv": people(10_000, np.random.default_rng(1)),
+        "people.toml": SCHEMA,
+        **households(2_000, np.random.default_rng(2)),
+        "households.toml": HOUSEHOLDS,
+        "persons.toml": PERSONS,
+    }
 
 
 def cps1988() -> str:

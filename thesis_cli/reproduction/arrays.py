@@ -23,10 +23,9 @@ from pathlib import Path
 from statistics import median
 from typing import Protocol
 
-from thesis_cli.base.errors import WorkFailed
+from thesis_cli.base.errors import WorkFailed, counted
 from thesis_cli.base.files import write_atomic
 from thesis_cli.base.progress import Tick
-from thesis_cli.base.wording import counted
 from thesis_cli.reproduction.engines import SUBMITTED
 from thesis_cli.reproduction.tasks import TaskFile, Work
 

@@ -16,7 +16,7 @@ from thesis_cli.base.errors import WorkFailed
 from thesis_cli.base.files import write_atomic
 from thesis_cli.reproduction.comparison import NoTable, parse
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tag, is_own
-from thesis_cli.reproduction.figures import read_result, stale
+from thesis_cli.reproduction.publication import read_result, stale
 
 HOLDS, CONSISTENT, UNDECIDED = "holds", "consistent", "not decided"
 UNDECIDABLE, INCOMPARABLE = "not decidable", "not comparable"

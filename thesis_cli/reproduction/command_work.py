@@ -17,9 +17,8 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from thesis_cli.base.errors import InputError, WorkFailed, describe
+from thesis_cli.base.errors import InputError, WorkFailed, describe, nearest, without_secrets
 from thesis_cli.base.files import write_atomic
-from thesis_cli.base.wording import nearest, without_secrets
 from thesis_cli.commands.core.command import Command, command_named
 from thesis_cli.commands.core.fields import OptionField, Request, aliases_of
 from thesis_cli.reproduction.fingerprint import fingerprint

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from thesis_cli.base.wording import counted
+from thesis_cli.base.errors import counted
 from thesis_cli.reproduction.experiment import Tolerance
 
 IDENTICAL: Final = "identical"

@@ -28,7 +28,7 @@ from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.perturbation.estimate import Estimate
 from thesis_cli.reproduction import coverage
 from thesis_cli.reproduction.commands import OWN
-from thesis_cli.reproduction.registry import Checkout, load
+from thesis_cli.reproduction.experiment import Checkout, load
 
 ROOT = Path(__file__).resolve().parents[2]
 BEGIN, END = "<!-- options: {} -->", "<!-- end of options -->"

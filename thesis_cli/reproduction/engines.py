@@ -14,14 +14,11 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Protocol
 
-from thesis_cli.base.compilation import Stopwatch
-from thesis_cli.base.errors import WorkFailed
+from thesis_cli.base.errors import WorkFailed, censored
 from thesis_cli.base.pool import TRIALS, answers
-from thesis_cli.base.progress import Tick
-from thesis_cli.base.wording import censored
-from thesis_cli.reproduction.experiment import Experiment
+from thesis_cli.base.progress import Stopwatch, Tick
+from thesis_cli.reproduction.experiment import Experiment, load
 from thesis_cli.reproduction.fingerprint import fingerprint
-from thesis_cli.reproduction.registry import load
 from thesis_cli.reproduction.tasks import Pending, Task, TaskFile, Work
 
 DIGITS = "%.12g"

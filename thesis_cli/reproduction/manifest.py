@@ -9,8 +9,8 @@ from typing import Any
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import to_json
+from thesis_cli.reproduction.experiment import Checkout
 from thesis_cli.reproduction.publication import DIGEST, digest
-from thesis_cli.reproduction.registry import Checkout
 from thesis_cli.reproduction.report.files import read_files
 
 NAME = "MANIFEST.json"

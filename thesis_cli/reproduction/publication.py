@@ -1,4 +1,4 @@
-"""Merge the results of tasks into tables with records.
+"""Merge the results of tasks into tables with records, and draw figures from the tables alone.
 
 The table of an experiment is held against the one that stands, which it replaces on purpose or not
 at all. The table of a sweep has columns for the parameters of its tasks. A digest in the record
@@ -12,20 +12,23 @@ import hashlib
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, WorkFailed, without_secrets
+from thesis_cli.base.figures import difference, render
 from thesis_cli.base.files import atomic, describes, to_json, write_atomic
 from thesis_cli.base.provenance import provenance
-from thesis_cli.base.wording import without_secrets
 from thesis_cli.reproduction import comparison
 from thesis_cli.reproduction.comparison import DIFFERS, IDENTICAL, Comparison
-from thesis_cli.reproduction.experiment import Experiment
-from thesis_cli.reproduction.registry import Checkout
-from thesis_cli.reproduction.store import Stored
-from thesis_cli.reproduction.tasks import Task, TaskFile
+from thesis_cli.reproduction.experiment import Checkout, Experiment
+from thesis_cli.reproduction.tasks import Stored, Task, TaskFile
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
 
 DIGEST = "sha256"
 """Field of a record that says which table it describes."""
@@ -297,3 +300,99 @@ def _same_number(one: str, other: str) -> bool:
         return float(one) == float(other)
     except ValueError:
         return False
+
+
+CHANGED, UNCHANGED = "changed", "unchanged"
+
+
+def read_result(csv: Path) -> pd.DataFrame:
+    """Read a merged result.
+
+    Raises
+    ------
+    InputError : there is none, or the file is no table.
+    """
+    import pandas as pd
+
+    try:
+        return pd.read_csv(csv)
+    except FileNotFoundError:
+        raise InputError("no such result", f"run thesis-cli reproduce {csv.stem}", source=csv) from None
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise InputError(f"not a table ({error})", f"run thesis-cli reproduce {csv.stem}", source=csv) from error
+
+
+def picture(experiment: Experiment, frame: pd.DataFrame, kinds: Sequence[str] = ("png", "pdf")) -> dict[str, bytes]:
+    """The figure of a result; returns the file of each kind.
+
+    Raises
+    ------
+    WorkFailed : the experiment's `plot` raised.
+    """
+
+    def plot() -> Figure:
+        try:
+            return experiment.plot(frame)
+        except Exception as error:
+            raise WorkFailed(stale(f"the figure of {experiment.id}", error)) from error
+
+    return render(plot, kinds)
+
+
+def draw(experiment: Experiment, folder: Path) -> dict[Path, str]:
+    """Draw an experiment's figure from its CSV in `folder`, as PDF and PNG.
+
+    A PNG that looks the same is not replaced, because processors may round differently. The caption, and
+    the table if the figure is one, go into the record of the result.
+
+    Returns
+    -------
+    changes : "new", "unchanged", or "changed" with the difference, for each file.
+
+    Raises
+    ------
+    InputError : there is no CSV.
+    WorkFailed : the experiment's `plot` raised.
+    """
+    frame = read_result(folder / f"{experiment.id}.csv")
+    found = {}
+    for kind, data in sorted(picture(experiment, frame).items()):
+        path = folder / f"{experiment.id}.{kind}"
+        found[path] = _change(path, data)
+        if found[path] != UNCHANGED:
+            write_atomic({path: data})
+    _describe(experiment, frame, folder / f"{experiment.id}.json")
+    return found
+
+
+def _describe(experiment: Experiment, frame: pd.DataFrame, record: Path) -> None:
+    """Put the caption, and the table, into the record of a result, if there is a readable one."""
+    try:
+        values = json.loads(record.read_text())
+    except (OSError, ValueError):
+        return
+    if not isinstance(values, dict):
+        return
+    new = {name: value for name, value in values.items() if name != "cells"} | {"caption": experiment.caption}
+    if experiment.cells:
+        new["cells"] = asdict(experiment.cells(frame))
+    if (text := to_json(new)) != to_json(values):
+        write_atomic({record: text})
+
+
+def _change(path: Path, data: bytes) -> str:
+    if not path.is_file():
+        return NEW
+    old = path.read_bytes()
+    if path.suffix == ".png":
+        words = difference(old, data)
+        return f"{CHANGED}: {words}" if words else UNCHANGED
+    return UNCHANGED if old == data else CHANGED
+
+
+def stale(what: str, error: Exception) -> str:
+    """The message if an experiment cannot read its own result."""
+    return (
+        f"{what} failed ({type(error).__name__}: {error}); its CSV is damaged or comes from older code: "
+        "run thesis-cli reproduce --refresh"
+    )

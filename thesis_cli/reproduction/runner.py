@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from thesis_cli.reproduction import figures
 from thesis_cli.reproduction.dask_engine import DaskEngine
 from thesis_cli.reproduction.engines import (
     NOT_RUN,
@@ -21,8 +20,8 @@ from thesis_cli.reproduction.engines import (
     LocalEngine,
     NoEngine,
 )
-from thesis_cli.reproduction.publication import Published, publish
-from thesis_cli.reproduction.registry import Checkout, load
+from thesis_cli.reproduction.experiment import Checkout, load
+from thesis_cli.reproduction.publication import Published, draw, publish
 from thesis_cli.reproduction.tasks import TaskFile, TaskSpec, driving, shown_parameters
 
 logger = logging.getLogger(__name__)
@@ -191,7 +190,7 @@ def reproduce(
                 results = list(tasks.results(range(len(tasks))))
                 outcome.seconds = sum(found.seconds for found in results)
                 outcome.published = publish(experiments[name], preset, checkout, seed, results, replace)
-                figures.draw(experiments[name], checkout.results(preset))
+                draw(experiments[name], checkout.results(preset))
             yield name, outcome
 
 

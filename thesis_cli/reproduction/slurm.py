@@ -21,8 +21,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.extras import extra
 from thesis_cli.reproduction.arrays import HELD, STUCK, Array, Queue, Refused
 from thesis_cli.reproduction.engines import run_task
-from thesis_cli.reproduction.store import Store
-from thesis_cli.reproduction.tasks import Work, read_tasks
+from thesis_cli.reproduction.tasks import Store, Work, read_tasks
 
 logger = logging.getLogger(__name__)
 

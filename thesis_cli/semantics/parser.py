@@ -26,8 +26,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from thesis_cli.base.errors import InputError
-from thesis_cli.base.wording import nearest
+from thesis_cli.base.errors import InputError, nearest
 from thesis_cli.semantics.distributions import DISTRIBUTIONS
 from thesis_cli.semantics.functions import CALLED, FUNCTIONS
 from thesis_cli.semantics.syntax import LARGEST, Call, Expression, Let, Number, Place, Variable

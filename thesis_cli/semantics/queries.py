@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thesis_cli.base.arrays import Bools
-from thesis_cli.base.errors import InputError
-from thesis_cli.base.wording import nearest
+from thesis_cli.base.errors import InputError, nearest
 from thesis_cli.embeddings.expansion import Expansion
 from thesis_cli.semantics.conditioning import monotone
 from thesis_cli.semantics.parser import Token, tokens

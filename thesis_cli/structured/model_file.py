@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.base.errors import InputError
-from thesis_cli.base.wording import counted, nearest
+from thesis_cli.base.errors import InputError, counted, nearest
 from thesis_cli.models.target_objects import LARGEST
 from thesis_cli.models.tokens import decode, is_number, read_whole, unreadable
 from thesis_cli.structured import catalogue

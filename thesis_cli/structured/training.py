@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, nearest
 from thesis_cli.base.progress import Tick
-from thesis_cli.base.wording import nearest
 from thesis_cli.structured.encoding import Encoding, learnt_encoding, with_trees
 from thesis_cli.structured.learn import Fit, Problem, fit
 from thesis_cli.structured.learning_data import Table, observed

@@ -10,25 +10,35 @@ import pytest
 from thesis_cli.base.errors import InputError
 from thesis_cli.commands.core.common import confidence_option
 from thesis_cli.commands.core.fields import Request, option
-from thesis_cli.commands.ln_z import full_rank
-from thesis_cli.commands.ln_z.estimates import QuantityName, quantity_option
-from thesis_cli.commands.ln_z.full_rank import PILOT_CALLS, PilotedMaxima, TrickChoice, full_rank_estimates
-from thesis_cli.perturbation.tricks.trick_rows import TRICKS
+from thesis_cli.commands.ln_z.estimates import (
+    PILOT_CALLS,
+    PilotedMaxima,
+    QuantityName,
+    alpha_option,
+    check_tricks,
+    debias_option,
+    full_rank_estimates,
+    quantity_option,
+    samples_option,
+    threshold_option,
+    trick_option,
+)
+from thesis_cli.perturbation.tricks.trick_rows import TRICKS, TrickChoice
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plain(Request):
-    trick: TrickChoice | None = full_rank.trick_option()
-    alpha: float | None = full_rank.alpha_option()
-    threshold: float | None = full_rank.threshold_option()
-    samples: int | None = full_rank.samples_option()
+    trick: TrickChoice | None = trick_option()
+    alpha: float | None = alpha_option()
+    threshold: float | None = threshold_option()
+    samples: int | None = samples_option()
     quantity: QuantityName = quantity_option()
-    debias: bool = full_rank.debias_option()
+    debias: bool = debias_option()
     confidence: float = confidence_option()
     exact: bool = option(False, "Exact.")
 
     def check(self):
-        full_rank.check_tricks(self)
+        check_tricks(self)
 
 
 class Known(PilotedMaxima):

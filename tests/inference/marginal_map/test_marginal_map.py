@@ -18,10 +18,9 @@ from thesis_cli.inference.best_configuration import best_configuration
 from thesis_cli.inference.exact import exact_log_partition_function
 from thesis_cli.inference.marginal_map import marginal_map as module
 from thesis_cli.inference.marginal_map import search
+from thesis_cli.inference.marginal_map.elimination import ConditionalSums, Simplified
 from thesis_cli.inference.marginal_map.marginal_map import marginal_map
-from thesis_cli.inference.marginal_map.passes import MaxSumPasses
-from thesis_cli.inference.marginal_map.simplify import Simplified
-from thesis_cli.inference.marginal_map.sums import ConditionalSums
+from thesis_cli.inference.marginal_map.search import MaxSumPasses
 from thesis_cli.inference.mini_bucket.mini_bucket import mini_bucket_bounds
 from thesis_cli.inference.mini_bucket.plan import Planner
 from thesis_cli.models.bif import parse

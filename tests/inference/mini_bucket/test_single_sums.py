@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from tests.conftest import all_states, factor_graphs
 from tests.tiers import examples
 from thesis_cli.inference.mini_bucket.single_sums import single_sums_bound
-from thesis_cli.studies.models.layered_networks import causes
+from thesis_cli.studies.models.families import causes
 
 
 @settings(max_examples=examples(60))

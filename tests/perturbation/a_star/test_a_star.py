@@ -9,9 +9,9 @@ from thesis_cli.base.errors import InputError, NoConfiguration, WorkFailed
 from thesis_cli.models.proposals import Normal, Uniform
 from thesis_cli.models.quadrature import integrate, log_densities
 from thesis_cli.models.targets import Mixture, Regression, published_regression, tempered
-from thesis_cli.perturbation import noise as groups
 from thesis_cli.perturbation.a_star import a_star as module
 from thesis_cli.perturbation.a_star.a_star import a_star, successive
+from thesis_cli.perturbation.tricks import full_rank as groups
 
 SEED = np.random.SeedSequence
 LEVEL = 1e-6

@@ -430,3 +430,42 @@ def test_a_column_of_one_value_leaves_its_stage_to_the_pairs(constant):
     made = plan.fit(vectors, 5000, rng)
     assert np.mean(made.codes[:, constant] == 0) > 0.98
     assert constant != 2 or np.mean((made.codes[:, 0] > 12) == made.codes[:, 1]) > 0.98
+
+
+@pytest.mark.parametrize("favour", ["balance", "relations"])
+def test_rows_that_keep_their_last_columns_have_the_tables_of_pairs(favour):
+    rows = table(3000)
+    plan = CopulaStages(SCHEMA, 3000, math.inf, favour)
+    stages, vectors = stages_of(plan, rows)
+    last = Rows(rows.reals[:, 2:], rows.codes[:, 2:])  # school and smokes
+    made = plan.fit(vectors, 3000, np.random.default_rng(3), last=last)
+    assert np.array_equal(made.reals[:, 2:], last.reals)
+    assert np.array_equal(made.codes[:, 2:], last.codes)
+    true, found = (bins_of(stages[1].cells, stages[1].trees, x) for x in (rows, made))
+    for i, j in itertools.combinations(range(5), 2):
+        a, b = (np.bincount(x[:, i] * 16 + x[:, j], minlength=256) / 3000 for x in (true, found))
+        assert np.abs(a - b).sum() / 2 < 0.08
+
+
+def test_normal_scores_given_those_of_some_columns_have_the_correlations():
+    """Five standard errors of a correlation of 20,000 rows."""
+    pairs, correlations, rng = all_pairs(3), np.array([0.6, 0.3, -0.2]), np.random.default_rng(5)
+    given = rng.multivariate_normal([0, 0], [[1, -0.2], [-0.2, 1]], 20_000)
+    known = {1: given[:, 0], 2: given[:, 1]}
+    found = copula_rows.normal_scores(3, pairs, correlations, 20_000, rng, known)
+    assert np.allclose(found[:, 1:], given, rtol=0, atol=1e-12)
+    for (i, j), rho in zip(pairs, correlations, strict=True):
+        assert np.corrcoef(found[:, i], found[:, j])[0, 1] == pytest.approx(rho, abs=5 * (1 - rho**2) / 20_000**0.5)
+
+
+def test_a_column_that_one_that_is_kept_determines_has_its_cell():
+    """A district that a postal code of 100 determines, whose codes are kept."""
+    schema = Schema((Category("district", tuple("abcdefghijklmnopqrst")), Integer("code", 0, 99)))
+    codes = np.random.default_rng(8).integers(0, 100, 20_000)
+    rows = Rows(codes[:, None] / 99, (codes // 5)[:, None])
+    plan = CopulaStages(schema, 20_000, math.inf, "relations")
+    stages, vectors = stages_of(plan, rows)
+    assert stages[-1].name == "cells of pairs"
+    made = plan.fit(vectors, 20_000, np.random.default_rng(9), last=Rows(rows.reals, rows.codes[:, :0]))
+    assert np.array_equal(made.reals, rows.reals)
+    assert (made.codes == rows.codes).mean() > 0.99

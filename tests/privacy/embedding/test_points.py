@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.embeddings.simplex import simplex_weights
-from thesis_cli.privacy.embedding import atoms, frank_wolfe, points
+from thesis_cli.privacy.embedding import atoms, points
 from thesis_cli.privacy.embedding.atoms import Atoms, Fit, descend
 from thesis_cli.privacy.embedding.features import draw_features
-from thesis_cli.privacy.embedding.frank_wolfe import WIDTHS
-from thesis_cli.privacy.embedding.points import Effort, synthesise
+from thesis_cli.privacy.embedding.points import WIDTHS, Effort, synthesise
 from thesis_cli.privacy.embedding.points_kernels import LevelTurns, choose_levels
 from thesis_cli.privacy.kernels import RowKernel, Rows
 
@@ -56,7 +55,7 @@ def fewer_steps(monkeypatch, steps):
     """Limit the steps of the points and of Frank-Wolfe."""
     monkeypatch.setattr(points, "STEPS", steps)
     for name, value in (("ROUNDS", 4), ("CLIMBS", 4), ("SLIDES", 20), ("CANDIDATES", 100)):
-        monkeypatch.setattr(frank_wolfe, name, value)
+        monkeypatch.setattr(points, name, value)
 
 
 def atoms_of(fit, rows, weights, widths=0.0):
@@ -162,7 +161,7 @@ def test_weights_are_the_optimum_on_the_simplex(count, rank, seed, warm):
 
 
 def test_frank_wolfe_never_rises_and_leaves_only_noise(monkeypatch):
-    monkeypatch.setattr(frank_wolfe, "ATOMS", 1)
+    monkeypatch.setattr(points, "ATOMS", 1)
     features = reals(600)
     sigma = 0.01
     target, mean = noisy(features, sigma)
@@ -313,7 +312,7 @@ def test_categories_end_where_no_single_change_helps(seed):
 def test_noise_alone_adds_few_atoms(monkeypatch):
     """The first atoms are always added; later ones must stand out from other noise."""
     fewer_steps(monkeypatch, 1)
-    monkeypatch.setattr(frank_wolfe, "ROUNDS", 12)
+    monkeypatch.setattr(points, "ROUNDS", 12)
     features, steps = reals(600), 0
     for seed in range(5):
         target = 0.05 * np.random.default_rng(seed).standard_normal(600)

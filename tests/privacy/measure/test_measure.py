@@ -10,8 +10,7 @@ import pytest
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.measure.intervals import LEVEL, Law, around, ratio_interval
-from thesis_cli.privacy.measure.measure import Plan, answers, expected, measured
-from thesis_cli.privacy.measure.plan import sample_of
+from thesis_cli.privacy.measure.measure import Plan, answers, expected, measured, sample_of
 from thesis_cli.privacy.measure.quantiles import CHOICES, Quantile, choice_cost, choice_scale
 from thesis_cli.privacy.measure.ranges import bounded_range, column_ranges, range_of
 from thesis_cli.privacy.mechanisms.mechanism import Budget, Noised, zcdp_epsilon

@@ -8,7 +8,7 @@ import pytest
 
 from tests.privacy.release.test_subspace import Recorder
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.embedding import frank_wolfe
+from thesis_cli.privacy.embedding import points
 from thesis_cli.privacy.embedding.means import mean_at
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms import stages
@@ -223,7 +223,7 @@ def far_less_noise(method, schema, private, **options):
 
 
 def test_without_noise_features_give_the_table_back(monkeypatch):
-    monkeypatch.setattr(frank_wolfe, "ROUNDS", 8)  # noise ends most searches sooner
+    monkeypatch.setattr(points, "ROUNDS", 8)  # noise ends most searches sooner
     private = table(MIXED, 400, 5)
     _, record = far_less_noise("features", MIXED, private, size=600)
     record = replace(record, mechanism=replace(record.mechanism, scale=0.0))

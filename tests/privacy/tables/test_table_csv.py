@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.tables import table_csv
+from thesis_cli.privacy.tables import table_kinds as module
 from thesis_cli.privacy.tables.table import is_csv, open_table
 
 ROWS = [["50", "x;y"], ["7", "ü"]]
@@ -110,8 +110,8 @@ def test_gzip_is_seen_by_its_content(file):
 
 
 def test_what_a_small_file_unpacks_to_is_bounded(file, monkeypatch):
-    monkeypatch.setattr(table_csv, "LONGEST_LINE", 1000)
-    monkeypatch.setattr(table_csv, "MOST_UNPACKED", 5000)
+    monkeypatch.setattr(module, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(module, "MOST_UNPACKED", 5000)
     with pytest.raises(InputError, match=r":2: the line has more than 1,000 characters"):
         open_table(file(gzip.compress(b"a\n" + b"," * 10**6))).count()
     rows = b"a\n" + b"1\n" * 10**4
@@ -123,7 +123,7 @@ def test_what_a_small_file_unpacks_to_is_bounded(file, monkeypatch):
 @pytest.mark.parametrize("memory", [2**26, 4])
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 def test_standard_input_can_be_read_several_times(memory, pack, standard_input, monkeypatch):
-    monkeypatch.setattr(table_csv, "IN_MEMORY", memory)
+    monkeypatch.setattr(module, "IN_MEMORY", memory)
     standard_input(pack(b'a;b\n50;"x;y"\n7;\xc3\xbc\n'))
     table = open_table("-")
     assert table.count() == 2
@@ -135,11 +135,11 @@ def test_standard_input_can_be_read_several_times(memory, pack, standard_input, 
 
 
 def test_long_standard_input_is_kept_where_nobody_else_reads_it(standard_input, monkeypatch, tmp_path):
-    monkeypatch.setattr(table_csv, "IN_MEMORY", 4)
+    monkeypatch.setattr(module, "IN_MEMORY", 4)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     standard_input(b"a\n" + b"1\n" * 99)
     open_table("-")
-    kept = os.fstat(table_csv._spool().fileno())
+    kept = os.fstat(module._spool().fileno())
     assert stat.S_IMODE(kept.st_mode) & 0o077 == 0
     assert kept.st_nlink == 0
     assert list(tmp_path.iterdir()) == []

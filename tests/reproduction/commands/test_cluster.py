@@ -11,7 +11,7 @@ from thesis_cli.reproduction import slurm
 from thesis_cli.reproduction.commands import cluster
 from thesis_cli.reproduction.commands.cluster import EngineRequest, JobSettings, settings
 from thesis_cli.reproduction.engines import LocalEngine, NoEngine
-from thesis_cli.reproduction.registry import Checkout
+from thesis_cli.reproduction.experiment import Checkout
 
 
 def test_defaults():

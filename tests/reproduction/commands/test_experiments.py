@@ -7,9 +7,9 @@ import pytest
 from tests.conftest import ROOT
 from tests.reproduction.test_runner import SOURCE
 from thesis_cli.base.provenance import git_state
-from thesis_cli.reproduction import registry
+from thesis_cli.reproduction import experiment
 from thesis_cli.reproduction.claims import NOT_RUN, judge, write_csv
-from thesis_cli.reproduction.registry import Checkout
+from thesis_cli.reproduction.experiment import Checkout
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def toy(tmp_path):
     (tmp_path / "experiments").mkdir()
     (tmp_path / "thesis_cli").mkdir()
     (tmp_path / "experiments" / "toy.py").write_text(SOURCE)
-    registry.load.cache_clear()
+    experiment.load.cache_clear()
     return tmp_path
 
 
@@ -39,12 +39,12 @@ def test_from_nothing_to_claims_and_figures(cli, toy):
     assert json.loads(before)["caption"] == "Draws against their number."
     source = toy / "experiments" / "toy.py"
     source.write_text(SOURCE.replace("Draws", "Numbers"))
-    registry.load.cache_clear()
+    experiment.load.cache_clear()
     assert cli("plot", "--preset", "quick").status == 0  # what is drawn and computed stays
     assert record.read_text() == before.replace("Draws", "Numbers")
     assert (toy / "results/quick/toy.png").read_bytes() == drawn
     source.write_text(SOURCE)
-    registry.load.cache_clear()
+    experiment.load.cache_clear()
     again = cli("reproduce", "--jobs", 1)
     assert again.out.endswith("\ntoy  identical\n\n1 table at preset quick: 1 identical\n")
 
@@ -158,7 +158,7 @@ def test_bad_input(cli, toy, arguments, fragments):
 
 
 def test_outside_a_checkout(cli, monkeypatch, tmp_path):
-    monkeypatch.setattr(registry, "__file__", str(tmp_path / "lib" / "thesis_cli" / "reproduction" / "registry.py"))
+    monkeypatch.setattr(experiment, "__file__", str(tmp_path / "lib" / "thesis_cli" / "reproduction" / "experiment.py"))
     for command in ("reproduce", "claims", "list"):
         result = cli(command)
         assert result.status == 2
@@ -168,7 +168,7 @@ def test_outside_a_checkout(cli, monkeypatch, tmp_path):
 def test_committed_claims_are_those_of_the_committed_results(tmp_path):
     """And every one holds, or has its finding."""
     results = ROOT / "results"
-    verdicts = [v for path in Checkout(ROOT).files().values() for v in judge(registry.load(path), results)]
+    verdicts = [v for path in Checkout(ROOT).files().values() for v in judge(experiment.load(path), results)]
     write_csv(verdicts, tmp_path / "claims.csv")
     assert (tmp_path / "claims.csv").read_text() == (results / "claims.csv").read_text()
     assert not [v.id for v in verdicts if v.verdict == NOT_RUN or v.unexplained]
@@ -176,7 +176,7 @@ def test_committed_claims_are_those_of_the_committed_results(tmp_path):
 
 @pytest.mark.parametrize("name", Checkout(ROOT).files())
 def test_committed_records_have_the_caption_of_their_figure(name):
-    caption = registry.load(Checkout(ROOT).files()[name]).caption
+    caption = experiment.load(Checkout(ROOT).files()[name]).caption
     assert caption
     assert json.loads((ROOT / "results" / f"{name}.json").read_text())["caption"] == caption
 
@@ -224,7 +224,7 @@ def test_results_to_commit_come_from_code_that_others_can_check_out(cli, toy):
     command = ["reproduce", "--preset", "paper", "--jobs", 1]
     source.write_text(source.read_text() + "\n")
     git_state.cache_clear()
-    registry.load.cache_clear()
+    experiment.load.cache_clear()
     dirty = cli(*command)
     assert (dirty.status, dirty.out) == (2, "")
     assert "files are not committed; --any-code computes all the same" in dirty.err

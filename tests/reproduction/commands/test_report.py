@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.reproduction.report.conftest import TABLE, toy, write_results  # noqa: F401
-from thesis_cli.reproduction import registry
+from thesis_cli.reproduction import experiment
 
 
 @pytest.mark.usefixtures("toy")
@@ -79,7 +79,7 @@ def test_outside_of_a_checkout_nothing_is_written_into_it(cli, tmp_path, monkeyp
     outside = tmp_path.with_name(f"{tmp_path.name}-outside")
     write_results(outside / "other")
     monkeypatch.chdir(outside)
-    monkeypatch.setattr(registry, "__file__", str(tmp_path / "thesis_cli/reproduction/registry.py"))
+    monkeypatch.setattr(experiment, "__file__", str(tmp_path / "thesis_cli/reproduction/experiment.py"))
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert cli("report").status == 0
     assert cli("claims").status == 0

@@ -15,9 +15,9 @@ import pytest
 from tests.conftest import MODELS, ROOT
 from thesis_cli.cli.app import main
 from thesis_cli.commands import map_state
-from thesis_cli.reproduction import registry, sweep_file
+from thesis_cli.reproduction import experiment, sweep_file
 from thesis_cli.reproduction.commands import sweep as module
-from thesis_cli.reproduction.store import Store
+from thesis_cli.reproduction.tasks import Store
 
 MODEL, OTHER = (f"MARKOV\n1\n2\n1\n1 0\n2\n{values}\n" for values in ("1 2", "2 1"))
 """Of one variable, whose state is 1 or 0."""
@@ -51,7 +51,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     """A folder with models and a sweep; no checkout."""
-    monkeypatch.setattr(registry, "__file__", str(tmp_path / "lib" / "thesis_cli" / "reproduction" / "registry.py"))
+    monkeypatch.setattr(experiment, "__file__", str(tmp_path / "lib" / "thesis_cli" / "reproduction" / "experiment.py"))
     for name in "abcd":
         (tmp_path / f"{name}.uai").write_text(MODEL if name < "d" else OTHER)
     (tmp_path / "s.toml").write_text(SWEEP)

@@ -61,10 +61,10 @@ def test_a_number_that_was_changed_with_its_digest_is_found_by_its_task(cli, sta
 
 def test_without_results_or_with_those_of_another_version(cli, toy, stands):
     assert "there are no results of preset paper" in cli("verify").err
-    from thesis_cli.reproduction import registry
+    from thesis_cli.reproduction import experiment
 
     (toy / "experiments/toy.py").write_text(SOURCE.replace("version=1", "version=2"))
-    registry.load.cache_clear()
+    experiment.load.cache_clear()
     assert "of another version or other settings" in cli("verify", "--preset", "quick").err
     (stands / "toy.json").write_text("{}")
     assert "lacks fields of a record" in cli("verify", "--preset", "quick").err

@@ -7,9 +7,9 @@ import json
 import pytest
 from PIL import Image
 
-from thesis_cli.reproduction import registry
+from thesis_cli.reproduction import experiment
 from thesis_cli.reproduction.coverage import COLUMNS, SOURCES
-from thesis_cli.reproduction.registry import Checkout
+from thesis_cli.reproduction.experiment import Checkout
 
 EXPERIMENT = """
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, NOT_REPEATABLE, Tolerance
@@ -96,5 +96,5 @@ def toy(tmp_path):
     for source in SOURCES:
         lines = ["Lemma 1,2.3,the mean,one: mean,,,"] if source == "thesis" else []
         (tmp_path / "data" / "coverage" / f"{source}.csv").write_text("\n".join([",".join(COLUMNS), *lines, ""]))
-    registry.load.cache_clear()
+    experiment.load.cache_clear()
     return Checkout(tmp_path)

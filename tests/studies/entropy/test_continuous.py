@@ -5,8 +5,7 @@ import pytest
 from scipy import stats
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.entropy.estimators import renyi_entropy
-from thesis_cli.entropy.maxima import MOST_VALUES
+from thesis_cli.entropy.estimators import MOST_VALUES, renyi_entropy
 from thesis_cli.entropy.quantities import estimate_quantity
 from thesis_cli.models.proposals import Normal, Uniform
 from thesis_cli.models.quadrature import integrate, log_densities

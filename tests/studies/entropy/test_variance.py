@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from thesis_cli.entropy.maxima import Noise, entropy_maxima
+from thesis_cli.entropy.estimators import Noise, entropy_maxima
 from thesis_cli.models.factor_graph import LogPotentials
 from thesis_cli.studies.entropy.variance import QUADRATURE, UNIT, DistinctProbabilities, independent, with_log_z
 from thesis_cli.studies.perturbation.low_rank_mse import sample_variance

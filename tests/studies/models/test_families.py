@@ -10,7 +10,7 @@ from thesis_cli.inference.elimination.elimination import Elimination
 from thesis_cli.inference.enumeration import log_partition_function
 from thesis_cli.models.evidence import condition
 from thesis_cli.models.files import load_model
-from thesis_cli.studies.models import families, layered_networks, logical_networks
+from thesis_cli.studies.models import families
 from thesis_cli.studies.models.network import (
     BayesianNetwork,
     _noisy_or,
@@ -44,9 +44,9 @@ def possible(graph):
         (circuit, (4, 10, 6)),
         (diagnosis, (4, 5, 2)),
         (pedigree, (2, 1, 1, 3, 0.5)),
-        (layered_networks.lineage, (2, 2, 1, 2, 0.5)),
-        (layered_networks.dynamic, (2, 2, 2, 1)),
-        (layered_networks.causes, (3, 2, 2, 0.9)),
+        (families.lineage, (2, 2, 1, 2, 0.5)),
+        (families.dynamic, (2, 2, 2, 1)),
+        (families.causes, (3, 2, 2, 0.9)),
     ],
 )
 def test_a_causal_network_is_normalised_and_its_evidence_is_possible(generator, arguments):
@@ -96,12 +96,12 @@ def test_a_child_has_what_the_selector_says():
 
 
 def test_hard_transitive_friends_are_the_partitions_of_the_people():
-    assert len(possible(drawn(logical_networks.transitive_friends, 5, np.inf).graph)) == 52
+    assert len(possible(drawn(families.transitive_friends, 5, np.inf).graph)) == 52
 
 
 def test_friends_and_smokers_weighs_its_rules():
     """Two people: phi of a world is the weight of the rules that hold in it."""
-    network = drawn(logical_networks.friends_and_smokers, 2, 1.0)
+    network = drawn(families.friends_and_smokers, 2, 1.0)
     assert set(network.evidence) == {4, 5}
     states = np.array(list(itertools.product((0, 1), repeat=6)))
     a, b, ill_a, ill_b, ab, ba = states.T
@@ -113,7 +113,7 @@ def test_friends_and_smokers_weighs_its_rules():
 
 def test_transport_counts_plans():
     """Two places, a truck and a package: against a walk over the states, step by step."""
-    network = drawn(logical_networks.transport, 2, 1, 1, 4)
+    network = drawn(families.transport, 2, 1, 1, 4)
     steps = {
         (t, p): {(u, q) for u in (0, 1) for q in {p, t if p == 2 else 2 if p == t else p}}
         for t in (0, 1)
@@ -132,14 +132,14 @@ def test_transport_counts_plans():
 
 
 def test_packages_never_share_a_truck_and_the_drawn_plan_is_legal():
-    network = drawn(logical_networks.transport, 2, 1, 2, 3)
+    network = drawn(families.transport, 2, 1, 2, 3)
     rows = possible(network.conditioned())
     assert len(rows)
     assert not ((rows[:, 4] == 2) & (rows[:, 5] == 2)).any()
 
 
 def test_3_sat_has_its_clauses_and_a_solution():
-    network = drawn(logical_networks.satisfiability, 10, 6.0)
+    network = drawn(families.satisfiability, 10, 6.0)
     assert len(network.graph.factors) == 60
     assert len(possible(network.graph)) >= 1
 
@@ -176,13 +176,13 @@ def test_files_hold_the_networks(tmp_path, monkeypatch, capsys):
 
 
 def test_regions_of_a_picture_prefer_the_label_of_their_neighbours():
-    graph = drawn(layered_networks.segmentation, 2, 3, 1.0, 0.5).graph
+    graph = drawn(families.segmentation, 2, 3, 1.0, 0.5).graph
     pairs = [f for f in graph.factors if len(f.scope) == 2]
     assert sorted(f.scope for f in pairs) == [(0, 1), (0, 2), (0, 3), (1, 3), (2, 3)]
     assert all((np.diag(f.table) > 0).all() and (f.table[~np.eye(3, dtype=bool)] == 0).all() for f in pairs)
 
 
 def test_the_children_of_a_lineage_have_alleles_of_their_parents():
-    network = drawn(layered_networks.lineage, 4, 5, 2, 2, 0.3)
+    network = drawn(families.lineage, 4, 5, 2, 2, 0.3)
     assert network.graph.size > 2**60
     assert -200 < Elimination(network.conditioned()).log_partition_function() < 0

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from thesis_cli.studies.synthesis.source_search import Programs, SourceSearch
+from thesis_cli.studies.synthesis.guided_searches import Programs, SourceSearch
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES, DEEPCODER
 from thesis_cli.synthesis.search.depth_first import SLICE, DepthFirst, SortAndAdd
 from thesis_cli.synthesis.search.solver import Limits, Order

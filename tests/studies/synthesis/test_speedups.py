@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from tests.conftest import ROOT
-from thesis_cli.reproduction.registry import load
+from thesis_cli.reproduction.experiment import load
 from thesis_cli.studies.synthesis import gains, guided_searches
 from thesis_cli.studies.synthesis.guided_searches import (
     COLUMNS,

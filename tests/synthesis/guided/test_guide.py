@@ -8,9 +8,9 @@ import pytest
 
 import thesis_cli as tc
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis.guided.guide import Fixed, orders_of
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES
 from thesis_cli.synthesis.language.task import Example, Task
+from thesis_cli.synthesis.prior import Fixed, orders_of
 from thesis_cli.synthesis.search.solver import Order, Solution
 
 ROWS = ((3, 2, -1), (5, 1, 0, -4), (7, -2))

@@ -11,9 +11,9 @@ from thesis_cli.synthesis.language.program import parse, run
 from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.meant.classes import collect
 from thesis_cli.synthesis.meant.fitting import fit
-from thesis_cli.synthesis.meant.inputs import OWN, inputs_like
+from thesis_cli.synthesis.meant.inputs import OWN
 from thesis_cli.synthesis.meant.kinds import FRESH, KINDS, known_examples
-from thesis_cli.synthesis.meant.meaning import meant, questions, with_doubts
+from thesis_cli.synthesis.meant.meaning import meant, with_doubts
 from thesis_cli.synthesis.meant.posterior import COLUMNS, posterior, weights
 from thesis_cli.synthesis.search.depth_first import DepthFirst
 from thesis_cli.synthesis.search.solver import Limits
@@ -85,27 +85,21 @@ def test_a_longer_answer_is_not_proven_shortest():
     assert not shorter.proven
 
 
-def entropy(outputs, shares):
-    """Entropy of an output, in nats."""
-    mass = np.array([sum(s for o, s in zip(outputs, shares, strict=True) if o == output) for output in set(outputs)])
-    return -(mass / mass.sum() * np.log(mass / mass.sum())).sum()
-
-
-def test_questions_tell_behaviours_apart():
-    task = task_of(TOTAL, ((1, 5), (2, 3)))
-    collection = collect(task, prior.load(), Limits(2), DEFAULT)
-    found = posterior(collection)
-    asked = questions(task, found, DEFAULT, 3)
-    assert len(asked) == len(set(asked)) == 3
-    programs = [behaviour.program(task) for behaviour in found.behaviours]
-    best = run(programs[0], asked[0])
-    assert best is not None
-    assert any(run(program, asked[0]) != best for program in programs[1:])
-    others = inputs_like(task, 10, np.random.default_rng(5))
-    gains = [entropy([run(program, row) for program in programs[:64]], found.shares[:64]) for row in others]
-    assert entropy([run(program, asked[0]) for program in programs[:64]], found.shares[:64]) > np.median(gains)
-    settled = replace(found, shares=np.array([0.995, *[0.0] * (len(programs) - 1)]))
-    assert questions(task, settled, DEFAULT, 3) == []
+def test_confirmed_answers_leave_less_to_what_was_not_collected():
+    task = task_of(SORTED, ((3, 1, 2),), ((9, 4),), ((5, 2, 8, 1),))
+    confirmed = task.with_answer(Example(((4, 0),), (0, 4)), SORTED)
+    refuted = confirmed.with_answer(Example(((4, 1),), (4, 1)), SORTED)
+    assert (task.confirmed, confirmed.confirmed, refuted.confirmed) == (0, 1, 0)
+    assert len(refuted.examples) == 5
+    wide, beyond = replace(DEFAULT, low=-1000, high=1000), Example(((900, 400),), (400, 900))
+    assert task.with_answer(beyond, SORTED, wide).confirmed == 1
+    plain, sure = (
+        posterior(collect(each, prior.load(), Limits(2), DEFAULT))
+        for each in (replace(confirmed, confirmed=0), confirmed)
+    )
+    weight = dict(zip(COLUMNS, weights(), strict=True))["other, 1 confirmed"]
+    assert np.log(sure.unseen / sure.shares[0]) == pytest.approx(np.log(plain.unseen / plain.shares[0]) + weight)
+    assert weight < 0
 
 
 def test_the_example_that_looks_mistaken_is_named():

@@ -10,13 +10,13 @@ import pytest
 import thesis_cli as tc
 from tests.synthesis.networks.random_weights import random_weights
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis.guided.guide import Guide
 from thesis_cli.synthesis.language.dsl import DEFAULT
 from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.networks import network_guide as module
 from thesis_cli.synthesis.networks.encoding import encode
 from thesis_cli.synthesis.networks.network_guide import NetworkGuide, network_guide
 from thesis_cli.synthesis.networks.weights import config_of, load, save
+from thesis_cli.synthesis.prior import Guide
 
 GOOD = Task("good", (Example(((3, 1, 2),), (1, 2, 3)), Example(((5, -4),), (-4, 5))))
 OTHER = Task("other", (Example((2, (3, 1)), 9),))

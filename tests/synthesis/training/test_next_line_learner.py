@@ -15,8 +15,12 @@ pytestmark = pytest.mark.torch
 
 from thesis_cli.synthesis.corpus.corpus import Corpus  # noqa: E402
 from thesis_cli.synthesis.training.corpora import TrainingData  # noqa: E402
-from thesis_cli.synthesis.training.next_line_batches import StateBatch, batch_of, lines_of  # noqa: E402
-from thesis_cli.synthesis.training.next_line_learner import NextLineLearner  # noqa: E402
+from thesis_cli.synthesis.training.next_line_learner import (  # noqa: E402
+    NextLineLearner,
+    StateBatch,
+    batch_of,
+    lines_of,
+)
 from thesis_cli.synthesis.training.trainer import TrainingPlan, train  # noqa: E402
 
 SIZES = LayerSizes(pair=24, variable=20, state=16, own=16, rank=4)

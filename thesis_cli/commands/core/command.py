@@ -11,10 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from thesis_cli.base.compilation import Stopwatch, announced
-from thesis_cli.base.errors import InputError
-from thesis_cli.base.progress import Progress, bars, silent
-from thesis_cli.base.wording import nearest
+from thesis_cli.base.errors import InputError, nearest
+from thesis_cli.base.progress import Progress, Stopwatch, announced, bars, silent
 from thesis_cli.commands.core.fields import OptionField, Request, aliases_of, fields_of
 from thesis_cli.commands.core.registry import entries
 from thesis_cli.commands.core.result import Result, Summary

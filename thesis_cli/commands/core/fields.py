@@ -16,9 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, Union, cast, get_args, get_origin, get_type_hints
 
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, presentation, without_secrets
 from thesis_cli.base.files import check_no_url
-from thesis_cli.base.wording import presentation, without_secrets
 
 Names = Literal["", "file", "release", "object", "output"]
 """Meaning of a field's text: nothing, a file to read, a CSV file of a release with its record

@@ -7,8 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from thesis_cli.base.errors import InputError, WorkFailed
-from thesis_cli.base.wording import counted
+from thesis_cli.base.errors import InputError, WorkFailed, counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,10 +1,10 @@
-"""Figures of a private release, drawn from its rows alone."""
+"""Figures of a private release, drawn from its rows alone; of tests against it, and of budgets spent."""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from thesis_cli.privacy.release.record import Release
     from thesis_cli.privacy.tables.column import Column
     from thesis_cli.privacy.tables.schema import Values
+
 
 ACROSS, BINS, LEVELS = 3, 30, 20
 """Columns of panels, bins of a histogram, and levels of a category that are named."""
@@ -113,3 +114,50 @@ def draw_histogram(axes: Axes, answer: Answer) -> None:
 def _shown(text: str) -> str:
     """A shortened text in which a dollar is a dollar and starts no formula."""
     return textwrap.shorten(text, 50, placeholder="...").replace("$", r"\$")
+
+
+def p_values_figure(tests: Sequence[str], p_values: Sequence[float], draws: Sequence[float], level: float) -> Figure:
+    """The p-value of each test; one that its draws cannot resolve is an arrow.
+
+    Parameters
+    ----------
+    tests : names; the first one gives the verdict.
+    draws : draws under the null hypothesis, which resolve a p-value of 1 / (1 + draws).
+    level : line left of which a test finds a difference.
+    """
+    from thesis_cli.base.figures import COLOURS, label, panels
+
+    figure, axes = panels(1, 1, height=1.2 + 0.3 * len(tests))
+    for row, (p, count) in enumerate(zip(p_values, draws, strict=True)):
+        least = 1 / (1 + count)
+        axes.plot([least, 1], [row, row], color="0.8", label="resolved by the draws" if not row else None)
+        axes.plot([p], [row], "<" if p <= least else "o", color=COLOURS[min(row, 1)], markersize=6)
+    axes.axvline(level, color="black", linestyle="--", label=f"level {level:g}")
+    axes.set(xscale="log", xlim=(None, 1.5))
+    axes.set_yticks(range(len(tests)), tests)
+    axes.set_ylim(len(tests) - 0.5, -0.5)
+    verdict = "the populations differ" if p_values[0] <= level else "no difference found"
+    label(axes, "p-value", "", f"{verdict}, by {tests[0]}")
+    figure.legend(loc="outside right upper")
+    return figure
+
+
+def spent_figure(shares: Mapping[str, Sequence[float]]) -> Figure:
+    """Spent epsilon of each table after each of its releases, as a share of the limit.
+
+    Parameters
+    ----------
+    shares : after 1, 2, ... releases, by the name of the table.
+    """
+    from thesis_cli.base.figures import COLOURS, label, panels
+
+    figure, grid = panels(1, 1, squeeze=False)
+    axes = grid[0, 0]
+    for place, (table, spent) in enumerate(shares.items()):
+        name, steps = table.replace("$", r"\$"), [0.0, *spent]
+        axes.step(range(len(steps)), steps, where="post", label=name, color=COLOURS[place % len(COLOURS)])
+    axes.axhline(1, color="black", linestyle="--", label="limit")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.legend()
+    label(axes, "releases of the table", r"share of the limit of $\varepsilon$")
+    return figure

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from thesis_cli.base.errors import InputError
-from thesis_cli.base.wording import counted
+from thesis_cli.base.errors import InputError, counted
 from thesis_cli.commands.core.result import presentation
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""Open the inputs that users name: models, targets, tables, releases, images, structures, weights."""
+"""Open the inputs that users name: tables and private releases, programs, images, structures, weights."""

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from thesis_cli.base.errors import InputError
-from thesis_cli.base.wording import counted
+from thesis_cli.base.errors import InputError, counted
 from thesis_cli.commands.core.fields import option
 
 if TYPE_CHECKING:

@@ -1,4 +1,6 @@
-"""Open what a command takes as a table: a file, a query of a database, or a DataFrame."""
+"""Open what a command takes as a table, a file, a query of a database or a DataFrame, and as a private
+release, its CSV file or an object of Python.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from thesis_cli.base.errors import InputError
-from thesis_cli.base.wording import without_secrets
-from thesis_cli.commands.core.fields import option
+from thesis_cli.base.errors import InputError, without_secrets
+from thesis_cli.commands.core.fields import argument, option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +38,7 @@ def delimiter_option(**about: Any) -> Any:
 def check_delimiter(delimiter: str | None, sources: Sequence[object]) -> None:
     """Refuse `--delimiter` if it is no delimiter, or if no source is a CSV file (`InputError`)."""
     from thesis_cli.privacy.tables.table import is_csv
-    from thesis_cli.privacy.tables.table_csv import given_delimiter
+    from thesis_cli.privacy.tables.table_kinds import given_delimiter
 
     if delimiter is not None and not (given_delimiter(delimiter) and any(map(is_csv, sources))):
         raise InputError("--delimiter is given without a CSV file", "leave it out")
@@ -117,3 +118,48 @@ def table_stem(source: TableSource | None) -> str:
     text = without_secrets(str(source)).partition("?")[0] if isinstance(source, str | Path) else ""
     path = Path(text.removesuffix(".gz"))
     return "" if text == "-" else path.stem
+
+
+if TYPE_CHECKING:
+    from thesis_cli.commands.core.result import Result
+    from thesis_cli.privacy.release.record import Release
+
+    ReleaseSource = str | Path | Release | Result
+    """The CSV file of a release, its record beside it; a release; or what `dp_release` returns."""
+else:
+    ReleaseSource = str
+
+
+def release_argument() -> Any:
+    """A private release; its type is `ReleaseSource`."""
+    return argument("Release: the CSV file that dp-release wrote, its record beside it.", names="release", objects=True)
+
+
+def open_release(source: ReleaseSource) -> Release:
+    """The release that a source stands for.
+
+    Raises
+    ------
+    InputError : the file or its record cannot be read, or the object is no release.
+    """
+    from thesis_cli.privacy.release.files import read_release
+    from thesis_cli.privacy.release.record import Release
+
+    if isinstance(source, str | Path):
+        return read_release(source)
+    release = getattr(source, "release", source)
+    if not isinstance(release, Release):
+        name = f"<{type(source).__name__}>"
+        raise InputError(f"{name} is no release", "give the CSV file of one, or what dp_release returns")
+    return release
+
+
+def release_of(source: object) -> Release | None:
+    """The release that a source stands for: a CSV file with a record beside it, or an object. None for any other."""
+    from thesis_cli.privacy.release.files import read_release, record_path
+    from thesis_cli.privacy.release.record import Release
+
+    if isinstance(source, str | Path):
+        return read_release(source) if record_path(source).is_file() else None
+    release = getattr(source, "release", source)
+    return release if isinstance(release, Release) else None

@@ -9,10 +9,9 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from thesis_cli.base.errors import ModelTooLarge, WorkFailed
+from thesis_cli.base.errors import ModelTooLarge, WorkFailed, counted
 from thesis_cli.base.memory import bytes_text
 from thesis_cli.base.progress import Progress
-from thesis_cli.base.wording import counted
 from thesis_cli.commands.ln_z.estimates import TIME_LIMIT, LnZAnswer, LnZOptions
 
 if TYPE_CHECKING:

@@ -200,7 +200,7 @@ def _exact(model: Model, options: LnZOptions, progress: Progress) -> LnZAnswer:
 
 
 def _full_rank(model: Model, options: LnZOptions, progress: Progress) -> LnZAnswer:
-    from thesis_cli.commands.ln_z.full_rank import full_rank
+    from thesis_cli.commands.ln_z.estimates import full_rank
 
     return full_rank(model, options, progress)
 

@@ -11,8 +11,7 @@ from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from thesis_cli.base.errors import InputError
-from thesis_cli.base.wording import counted
+from thesis_cli.base.errors import InputError, counted
 from thesis_cli.synthesis.solvers import label
 
 if TYPE_CHECKING:

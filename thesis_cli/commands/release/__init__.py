@@ -1,3 +1,3 @@
-"""Parts of `dp-release`, some of which `dp-measure` shares: budget, checks before anything is spent,
-preview, result.
+"""Parts of `dp-release`, some of which `dp-measure` shares: `budget.py` has the checks before anything
+is spent, and the charge; `result.py` has what a release and its dry run return.
 """

@@ -1,22 +1,32 @@
-"""Result of dp-release: the rows and the record of a release."""
+"""Results of dp-release: the rows and the record of a release, or, with `--dry-run`, its plan, checks and
+expected errors, with nothing spent and nothing written.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import Content, check_writable, write_atomic
+from thesis_cli.base.memory import bytes_text, peak_memory
 from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.release.guards import check_same
+from thesis_cli.commands.release.budget import Spending, check_same, noise_dominated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from thesis_cli.privacy.accounting.ledger import Total
-    from thesis_cli.privacy.release.record import Record, Release
+    from thesis_cli.privacy.mechanisms.mechanism import Budget
+    from thesis_cli.privacy.release.plan import ReleasePlan
+    from thesis_cli.privacy.release.record import PrivacyGuarantee, Record, Release
+    from thesis_cli.privacy.tables.bad_cells import BadCells
+    from thesis_cli.privacy.tables.schema import Schema, Unknown
+    from thesis_cli.privacy.tables.table_kinds import Table
 
 
 @dataclass(frozen=True)
@@ -46,6 +56,7 @@ class ReleaseResult(Result):
     out : file of the rows; None if none was written.
     template : the schema to fill in; empty unless it was asked for.
     preview : findings of a dry run; None otherwise.
+    households : rows of the table that is linked to this one, if there is one.
     """
 
     release: Release | None = None
@@ -53,6 +64,7 @@ class ReleaseResult(Result):
     out: Path | None = None
     template: str = ""
     preview: Preview | None = None
+    households: ReleaseResult | None = None
 
     @property
     def status(self) -> int:
@@ -66,6 +78,15 @@ class ReleaseResult(Result):
             raise InputError("no release was made", "leave init_schema and dry_run out")
         return self.release.record
 
+    @property
+    def promise(self) -> tuple[PrivacyGuarantee, float | None]:
+        """Privacy guarantee of the release, with that of the households, and its rho if it has one."""
+        if self.households is not None:
+            from thesis_cli.privacy.release.linked import linked_guarantee
+
+            return linked_guarantee(self.households.record, self.record)
+        return self.record.promise, getattr(self.record.mechanism, "rho", None)
+
     @presentation
     def lines(self) -> list[tuple[str, str]]:
         """Privacy guarantee, mechanism, noise, budget and files."""
@@ -73,26 +94,32 @@ class ReleaseResult(Result):
             return list(self.preview.lines)
         if self.release is None:
             made = "made from the names and types of the columns alone; complete what is marked TODO"
+            if self.settings["public"] is not None:
+                made = f"{self.columns.count:,} rules that all public rows obey; keep those that always hold"
             return [("schema", f"{self.settings['init_schema']}: {made}")]
         from thesis_cli.privacy.mechanisms.risk import risk_line
         from thesis_cli.privacy.release.implementation import implementation_of
 
-        record, guarantee = self.record, self.record.promise
+        record, (guarantee, rho) = self.record, self.promise
         lines = [
             ("guarantee", f"{_pair(guarantee)}-differential privacy {_protected(record)}{_except(record)}"),
-            risk_line(guarantee.epsilon, guarantee.delta, getattr(record.mechanism, "rho", None)),
+            risk_line(guarantee.epsilon, guarantee.delta, rho),
             ("method", f"{record.method}: {record.basis}; size {record.size:,}"),
             ("mechanism", record.mechanism.mechanism),
         ]
-        lines += implementation_of(record.method).noise_lines(record)
+        for own, of in ((self, ""), (self.households, ", households")):
+            noises = [] if own is None else implementation_of(record.method).noise_lines(own.record)
+            lines += [(label + of, text) for label, text in noises]
         if self.total is not None:
             rule = f"{self.total.rule} composition"
             lines.append(("spent", f"{_pair(self.total)} by all releases of the table so far, {rule}"))
             lines.append(("ledger", f"head {self.total.head}: note it to notice later changes of the ledger"))
-        rows = f"{len(self.release.points):,} rows"
-        if self.out is None:
-            return [*lines, ("release", rows)]
-        return [*lines, ("release", f"{self.out}, {rows}"), ("record", str(self.out.with_suffix(".json")))]
+        for one, label in ((self, "release"), (self.households, "households")):
+            if one is not None and one.release is not None:
+                rows = f"{len(one.release.points):,} rows"
+                lines.append((label, rows if one.out is None else f"{one.out}, {rows}"))
+                lines += [("record", str(one.out.with_suffix(".json")))] if one.out is not None else []
+        return lines
 
     @presentation
     def facts(self) -> Mapping[str, Any]:
@@ -104,14 +131,15 @@ class ReleaseResult(Result):
         from thesis_cli.privacy.mechanisms.risk import best_guess
         from thesis_cli.privacy.release.record import written
 
-        promise = self.record.promise
+        promise, rho = self.promise
         return {
             "rows": len(self.release.points),
-            "promise": written(self.record.promise),
+            "promise": written(promise),
             "private": written(self.record.count),
             "mechanism": written(self.record.mechanism),
-            "attack_risk": best_guess(promise.epsilon, promise.delta, getattr(self.record.mechanism, "rho", None)),
+            "attack_risk": best_guess(promise.epsilon, promise.delta, rho),
             "spent": self.total and asdict(self.total),
+            **({"household_release": self.households.facts()} if self.households is not None else {}),
         }
 
     @presentation
@@ -130,17 +158,26 @@ class ReleaseResult(Result):
 
     @presentation
     def save(self, path: str | Path) -> list[Path]:
-        """Write the rows as CSV and the record beside them: both or, if that fails, neither."""
-        out = Path(path)
+        """Write the rows as CSV and the record beside them, also of households: all or, if that fails, none."""
+        out, files = Path(path), dict[Path, Content]()
         if self.release is None and self.preview is None:
             write_atomic({out: self.template})
             return [out]
         check_writable("out", out, ".csv")
-        check_same(out, self.record, overwrite=True)
-        assert self.release is not None
-        files = release_files(self.release, out, self.settings["weights"] != "uniform")
+        for file, one in zip(files_of(out, linked=True), (self, self.households), strict=True):
+            if one is not None:
+                check_same(file, one.record, overwrite=True)
+                assert one.release is not None
+                files |= release_files(one.release, file, self.settings["weights"] != "uniform")
         write_atomic(files)
         return list(files)
+
+
+def files_of(out: Path | None, *, linked: bool) -> tuple[Path, ...]:
+    """Files of the rows of TABLE and, if it is linked, of --households; none if no file is named."""
+    if out is None:
+        return ()
+    return (out, out.with_name(f"{out.stem}-households.csv"))[: 1 + linked]
 
 
 def release_files(release: Release, out: Path, weighted: bool) -> dict[Path, Content]:
@@ -169,3 +206,149 @@ def _except(record: Record) -> str:
 @presentation
 def _pair(budget: Any) -> str:
     return f"({budget.epsilon:.4g}, {budget.delta:.4g})"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One table of a release.
+
+    Attributes
+    ----------
+    plan : plan of its record.
+    table, schema : the private table, and the columns that are read of it.
+    made : rows of its synthetic table, if a number was given.
+    """
+
+    plan: ReleasePlan
+    table: Table
+    schema: Schema
+    made: int | None
+
+
+def preview(
+    parts: Sequence[Part],
+    budget: Budget,
+    rows: Callable[[], Sequence[int]],
+    checks: Callable[[int, bool], Iterable[Callable[[], None]]],
+    spending: Spending,
+    unknown: Unknown,
+    began: float,
+) -> tuple[Preview, Columns]:
+    """Check schema, table, files and budget, and compute noise and errors from the settings and N.
+
+    All problems are collected. They depend on the table: they are for people who may see it.
+
+    Parameters
+    ----------
+    parts, budget : tables, and the budget of all.
+    rows : computes the number of rows of each table that count.
+    checks : checks of a release, in their order, from the number of rows of the first table and from
+        whether all cells can be read.
+    began : seconds of a core that the process had taken when the command began.
+
+    Raises
+    ------
+    InputError : the table cannot be read at all.
+    """
+    from thesis_cli.privacy.release.release import default_rows
+    from thesis_cli.privacy.tables.bad_cells import BadCells, bad_cells
+
+    lines = [("dry run", "nothing is spent and nothing is written; what follows is for people who may see the table")]
+    found, seconds, problems = list[BadCells](), list[float](), list[str]()
+    for part in parts:
+        started = time.process_time()
+        found.append(bad_cells(part.table, part.schema, unknown))
+        seconds.append(time.process_time() - started)
+        lines.append(("table", f"{part.table.source}: {found[-1].rows:,} rows, read in {seconds[-1]:.1f} s"))
+        where = f"{part.table.source}: " if len(parts) > 1 else ""
+        problems += [where + problem for problem in _cells(found[-1])]
+        if not found[-1].rows:
+            problems.append(f"{where}the table has no rows")
+    counts: Sequence[int] = [one.rows for one in found]
+    if not problems:
+        counts = rows()
+        if counts[0] != found[0].rows:
+            bound = parts[0].plan.unit.contribution_bound
+            lines.append(("persons", f"{counts[0]:,} rows count, at most {bound} for each person"))
+    readable = not problems
+    for check in checks(counts[0], readable):
+        _collect(problems, check)
+    lines.append(("budget", f"({budget.epsilon:.4g}, {budget.delta:.4g}){_room(spending)}"))
+    lines.append(("method", parts[0].plan.method))
+    for part, count, reading in zip(parts, counts, seconds, strict=True):
+        if count:
+            if len(parts) > 1:
+                lines.append(("table", part.table.source))
+            lines += _noise(part.plan, count)
+            spent = time.process_time() - began  # the release makes the same checks
+            made = default_rows(part.plan.method, count) if part.made is None else part.made
+            lines += _needs(part.plan, count, made, spent, reading)
+    lines += [("problem" if i == 0 else "", problem) for i, problem in enumerate(problems)]
+    lines.append(("verdict", "the release would be refused" if problems else "the release would be made"))
+    cells = Columns([asdict(cell) for one in found for cell in one.first])
+    return Preview(tuple(lines), tuple(problems), sum(one.total for one in found)), cells
+
+
+def _cells(found: BadCells) -> list[str]:
+    problems = [f"row {cell.row}, column {cell.column!r}: {cell.problem}" for cell in found.first]
+    if found.total > len(problems):
+        problems.append(f"... and {found.total - len(problems):,} more: {found.total:,} cells in all")
+    return problems
+
+
+def _collect(problems: list[str], check: Callable[[], None]) -> None:
+    try:
+        check()
+    except InputError as error:
+        problems.append(str(error))
+
+
+def _room(spending: Spending) -> str:
+    """Budget that the ledger has left before this release."""
+    if spending.ledger is None:
+        return "; no ledger counts it"
+    from thesis_cli.privacy.accounting.ledger import Ledger
+    from thesis_cli.privacy.accounting.names import account_key
+
+    try:
+        account = Ledger(spending.ledger).accounts().get(account_key(spending.table))
+    except InputError as error:
+        return f"; {error}"
+    return f"; of the limit of table {spending.table}, {account.left()}" if account else "; the first of its table"
+
+
+def _noise(plan: ReleasePlan, count: int) -> list[tuple[str, str]]:
+    """Noise against signal, and errors of shares and means, from the settings and N alone."""
+    from thesis_cli.privacy.release.expected import expected
+
+    try:
+        found = expected(plan, count)
+    except InputError as error:
+        return [("noise", str(error))]
+    lines = [
+        (
+            "noise",
+            f"scale {s.scale:.4g} on each of {s.size:,}: norm {s.noise:.3g}, of a signal of at most {s.bound:.3g}",
+        )
+        for s in found.stages
+    ]
+    means = "" if found.mean is None else f", means to {found.mean:.2g} of a range"
+    lines.append(("errors", f"shares of rows to {found.share:.2g}{means}, root mean squares over the columns"))
+    return lines + [("warning", text) for text in noise_dominated(plan, found.stages)]
+
+
+def _needs(plan: ReleasePlan, count: int, made: int, checks: float, reading: float) -> list[tuple[str, str]]:
+    """Time and memory of the release, from the seconds that the checks have taken, and a pass among them."""
+    from thesis_cli.privacy.release.implementation import implementation_of
+
+    taken = peak_memory()
+    try:
+        found = implementation_of(plan.method).needs(plan, count, made)
+    except InputError:
+        return []  # the budget does not fit the method, as the line of the noise says
+    seconds = checks + found.passes * reading + found.seconds
+    passes = f"; the table is read {1 + found.passes} times" * bool(found.passes)
+    return [
+        ("time", f"about {seconds:.2g} s of one core{passes}"),
+        ("memory", f"about {bytes_text(taken + found.memory)}, of which {bytes_text(taken)} are the program"),
+    ]

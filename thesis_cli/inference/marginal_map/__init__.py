@@ -1,7 +1,7 @@
 """Marginal MAP: the maximum over some variables of the sum over all the others.
 
-Start with `marginal_map.py`. `simplify.py` makes the model smaller and divides it, `elimination.py`
-eliminates sums before maxima, `passes.py` bounds the answer by mini-buckets where tables are too large,
-`search.py` is the branch and bound on these bounds, `sums.py` the exact sum for given maximising states.
+Start with `marginal_map.py`. `elimination.py` divides the model, eliminates sums before maxima, and
+sums for given maximising states; `search.py` is the branch and bound where tables are too large, on bounds
+by mini-buckets.
 May import `mini_bucket`, `zeros` and `elimination`.
 """

@@ -14,11 +14,8 @@ from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.inference.best_configuration import TIME_LIMIT, TOLERANCE, MapResult, best_configuration
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS
 from thesis_cli.inference.exact import exact_log_partition_function
-from thesis_cli.inference.marginal_map.elimination import eliminated
-from thesis_cli.inference.marginal_map.passes import MaxSumPasses
-from thesis_cli.inference.marginal_map.search import Search
-from thesis_cli.inference.marginal_map.simplify import Part, Simplified
-from thesis_cli.inference.marginal_map.sums import ConditionalSums
+from thesis_cli.inference.marginal_map.elimination import ConditionalSums, Part, Simplified, eliminated
+from thesis_cli.inference.marginal_map.search import MaxSumPasses, Search
 from thesis_cli.inference.mini_bucket.mini_bucket import mini_bucket_bounds
 from thesis_cli.inference.mini_bucket.plan import MiniBucketPlan, Planner
 from thesis_cli.models.factor_graph import Factor, FactorGraph

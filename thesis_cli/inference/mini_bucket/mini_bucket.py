@@ -13,13 +13,14 @@ from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.inference.mini_bucket.passes import BoundParameters, Passes, Side
 from thesis_cli.inference.mini_bucket.plan import MiniBucketPlan, Planner
 from thesis_cli.inference.mini_bucket.sampler import possible_states
+from thesis_cli.inference.mini_bucket.single_sums import single_sums_bound
 from thesis_cli.models.factor_graph import FactorGraph
 
 FIRST, FACTOR = 2.0**8, 4.0
 """Largest table of the first stage, in entries, and by how much limits grow that are tried next."""
 PASSES = 20
 """Most passes of a stage."""
-FEWEST = 5
+FEWEST = 10
 """Passes that must fit into the time that is left for a stage to begin."""
 WORK = 2**24
 """Work of a pass without a deadline; see `_work`."""
@@ -160,7 +161,7 @@ def mini_bucket_bounds(
         lower = upper = exact[0].value
     else:
         lower = found["lower"].bound if "lower" in found else -math.inf
-        upper = found["upper"].bound if "upper" in found else math.inf
+        upper = min(found["upper"].bound, single_sums_bound(graph)) if "upper" in found else math.inf
     widest = max((node.size for plan in plans for node in plan.nodes), default=1)
     return MiniBucketBounds(lower, upper, bool(exact), widest, sum(each.passes for each in found.values()))
 

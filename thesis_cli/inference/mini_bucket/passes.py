@@ -19,8 +19,11 @@ FLOOR = 1e-300
 """Least share of a belief whose logarithm is taken."""
 LOWER_WEIGHT = 1.0
 """Minus the weight of each mini-bucket but one of a lower bound, at first."""
-STEP = 3.0
-"""Length of a step of the weights along the gradient."""
+STEP = 2.0
+"""Length of a step of the weights of an upper bound along the gradient, relative to the mean entropy, whose size depends
+on the number of states."""
+LOWER_STEP, LEAST_ENTROPY = 3.0, 0.3
+"""The same for a lower bound, in nats, and the least entropy that a step is relative to."""
 LEAST_WEIGHT = 1e-6
 """Least magnitude of a weight."""
 
@@ -252,13 +255,14 @@ class Passes:
     def _reweigh(self, bucket: list[int], weights: Floats, entropies: Floats) -> None:
         """Move weights along the gradient of the bound, the entropy of the eliminated variable given the others."""
         if self._sign:
-            gain = entropies - weights @ entropies
+            mean = float(weights @ entropies)
+            gain = (entropies - mean) / max(LEAST_ENTROPY, mean)
             weights = np.maximum(weights * np.exp(np.clip(-STEP * weights * gain, -1, 1)), LEAST_WEIGHT)
             weights /= weights.sum()
         else:
             positive = weights > 0
             gain = entropies[positive] - entropies
-            moved = weights * np.exp(np.clip(-STEP * weights * gain, -1, 1))
+            moved = weights * np.exp(np.clip(-LOWER_STEP * weights * gain, -1, 1))
             weights = np.where(positive, 0.0, np.minimum(moved, -LEAST_WEIGHT))
             weights[positive] = 1 - weights.sum()
         for j, weight in zip(bucket, weights.tolist(), strict=True):

@@ -23,7 +23,7 @@ from thesis_cli.base.parallel import Threads
 from thesis_cli.base.progress import Tick
 from thesis_cli.models.targets import Target, compiled
 from thesis_cli.perturbation.a_star.boxes import BUDGET, LEAST, MOST_BOXES, Boxes, check, too_loose
-from thesis_cli.perturbation.noise import rounds, streams
+from thesis_cli.perturbation.tricks.full_rank import rounds, streams
 
 STEP = 16
 """Samples in one call of the compiled kernel, after which Ctrl-C takes effect."""

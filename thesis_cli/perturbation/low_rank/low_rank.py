@@ -19,10 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.base.compilation import Stopwatch
 from thesis_cli.base.errors import InputError, NoConfiguration, WorkFailed
 from thesis_cli.base.parallel import Threads
-from thesis_cli.base.progress import Tick
+from thesis_cli.base.progress import Stopwatch, Tick
 from thesis_cli.inference.solver import Guarantee, MapSolver
 from thesis_cli.models.factor_graph import FactorGraph
 from thesis_cli.perturbation.low_rank.subsets import undetermined

@@ -23,8 +23,8 @@ from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
 from thesis_cli.base.parallel import Threads
 from thesis_cli.base.progress import Tick
 from thesis_cli.models.factor_matrix import FactorMatrix
-from thesis_cli.perturbation.noise import rounds, streams
 from thesis_cli.perturbation.racing.race_arrays import Field, Outcome
+from thesis_cli.perturbation.tricks.full_rank import rounds, streams
 
 BOUNDS = ("normal", "bernstein-serfling")
 

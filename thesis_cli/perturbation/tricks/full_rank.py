@@ -14,13 +14,37 @@ from thesis_cli.base.parallel import Threads
 from thesis_cli.base.progress import Tick
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration
 from thesis_cli.models.factor_graph import Model
-from thesis_cli.perturbation.noise import rounds, streams
 
 CLOCKS = 2**25
 """Most draws in one call of the kernel, a tenth of a second; Ctrl-C takes effect between calls."""
 
 Race = Callable[[np.random.Generator, slice], None]
 """Runs the clocks of one block of configurations in the races of consecutive perturbations."""
+
+
+GROUPS = 32
+"""Most groups; each has a random stream."""
+
+
+def groups(count: int) -> list[slice]:
+    """Split `count` perturbations into groups of consecutive ones, the larger groups first."""
+    return [slice(int(g[0]), int(g[-1]) + 1) for g in np.array_split(np.arange(count), min(GROUPS, count))]
+
+
+def streams(count: int, seed: np.random.SeedSequence) -> list[np.random.Generator]:
+    """The random stream of each group of `count` perturbations."""
+    return [np.random.default_rng(child) for child in seed.spawn(len(groups(count)))]
+
+
+def rounds(count: int, most: int) -> Iterator[list[slice]]:
+    """Split groups into parts of at most `most` perturbations: all first parts, all second, ...
+
+    Each round is a list of parts, one for each of the first groups; later rounds may have fewer.
+    """
+    whole = groups(count)
+    for offset in range(0, whole[0].stop, most):
+        parts = [slice(g.start + offset, min(g.start + offset + most, g.stop)) for g in whole]
+        yield [part for part in parts if part.start < part.stop]
 
 
 @dataclass(frozen=True)

@@ -126,6 +126,20 @@ def content_of(blocks: Iterable[Mapping[str, npt.NDArray[Any]]], key: bytes) -> 
     return Content(digest, count, columns, sketch, tuple(views))
 
 
+def united(contents: Sequence[Content]) -> Content:
+    """Content of several tables that are released together, which is like that of each of them."""
+    if len(contents) == 1:
+        return contents[0]
+    sketch = _least(np.concatenate([one.sketch for one in contents]), LARGE)
+    return Content(
+        "+".join(one.digest for one in contents),
+        sum(one.rows for one in contents),
+        tuple(sorted(column for one in contents for column in one.columns)),
+        sketch,
+        tuple(view for one in contents for view in one.views),
+    )
+
+
 def likeness(one: Content, other: Content) -> tuple[float, str]:
     """Share that two tables have in common, and what they share, in words; 0 if they are two tables.
 

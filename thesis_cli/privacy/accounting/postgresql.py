@@ -20,7 +20,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.extras import extra
 from thesis_cli.privacy.accounting.chain import FORMAT, Book
 from thesis_cli.privacy.accounting.storage import AGAIN, FINAL, REMEDY, Append, Storage, loads
-from thesis_cli.privacy.tables.database import parsed_url, shown_url, without_passwords
+from thesis_cli.privacy.tables.table_kinds import parsed_url, shown_url, without_passwords
 
 logger = logging.getLogger("thesis_cli")
 

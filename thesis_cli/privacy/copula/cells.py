@@ -12,7 +12,7 @@ an earlier stage.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -177,8 +177,21 @@ def _packed_type(cells: tuple[Cells, ...]) -> np.dtype[Any]:
 
 
 def cells_of(cells: tuple[Cells, ...], rows: Rows) -> Ints:
-    """Cells of rows, shape (N, columns)."""
-    return rows.codes if isinstance(rows, PackedRows) else np.stack([column.of(rows) for column in cells], 1)
+    """Cells of rows in the first columns of a table, or in all, shape (N, columns)."""
+    if isinstance(rows, PackedRows):
+        return rows.codes[:, : len(cells)]
+    return np.stack([column.of(rows) for column in cells], 1)
+
+
+def cells_of_last(cells: tuple[Cells, ...], rows: Rows) -> dict[int, Ints]:
+    """Cells of the last columns, by number of the column, from encoded rows of these columns alone."""
+    real = sum(column.real >= 0 for column in cells) - rows.reals.shape[1]
+    code = sum(column.code >= 0 for column in cells) - rows.codes.shape[1]
+    return {
+        i: replace(own, real=max(-1, own.real - real), code=max(-1, own.code - code)).of(rows)
+        for i, own in enumerate(cells)
+        if own.real >= real or own.code >= code
+    }
 
 
 LEAST = 0.012

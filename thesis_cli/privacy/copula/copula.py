@@ -24,7 +24,7 @@ are changed until they have the tables of all pairs.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -32,7 +32,7 @@ from typing import Literal
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.privacy.copula.cells import BinFunctions, Cells, Tree, features, grow, schema_cells
+from thesis_cli.privacy.copula.cells import BinFunctions, Cells, Tree, cells_of_last, features, grow, schema_cells
 from thesis_cli.privacy.copula.detail import (
     DetailStage,
     binned,
@@ -42,7 +42,7 @@ from thesis_cli.privacy.copula.detail import (
     strongest,
     worthwhile,
 )
-from thesis_cli.privacy.copula.rows import normal_guess, normal_scores, placed, search, starting_bins
+from thesis_cli.privacy.copula.rows import normal_guess, normal_scores, placed, scores_of, search, starting_bins
 from thesis_cli.privacy.copula.triples import TripleStage, coarse, resolution
 from thesis_cli.privacy.copula.vectors import ColumnStage, PairStage, all_pairs, shrunk, tables
 from thesis_cli.privacy.kernels import Rows
@@ -60,6 +60,8 @@ SHARES: dict[Favour, tuple[float, float]] = {
     "rows": (0.25, 0.75),
 }
 """Shares of the budget of the first two stages, of what later ones leave."""
+EXACT = 1e-20
+"""Variance of shares without noise; it is above 0, to be divided by."""
 TRIPLES, DETAIL = 0.05, 0.15
 """Shares of the third and the fourth stage."""
 
@@ -100,6 +102,8 @@ class CopulaStages:
     rho : budget of zero-concentrated differential privacy of all stages together.
     favour : statistics that are to be answered well; it sets the stages' shares of the budget.
     shrinks : whether to shrink noise-dominated shares of levels, if `favour` is "relations".
+    known : distributions over their cells of the last columns, if these are public: the first stage
+        leaves these columns out.
     """
 
     schema: Schema
@@ -107,6 +111,7 @@ class CopulaStages:
     rho: float
     favour: Favour = "balance"
     shrinks: bool = True
+    known: tuple[tuple[float, ...], ...] = ()
 
     @cached_property
     def cells(self) -> tuple[Cells, ...]:
@@ -149,8 +154,21 @@ class CopulaStages:
         """Standard deviation of the noise on each coordinate of a stage."""
         return stage.l2_sensitivity(self.rows) / math.sqrt(2 * self.rho * stage.share)
 
-    def fit(self, vectors: Sequence[Floats], count: int, rng: np.random.Generator, jobs: int = 1) -> Rows:
-        """Encoded synthetic rows, `count` of them, from the noisy vectors of all stages."""
+    def fit(
+        self,
+        vectors: Sequence[Floats],
+        count: int,
+        rng: np.random.Generator,
+        jobs: int = 1,
+        last: Rows | None = None,
+    ) -> Rows:
+        """Encoded synthetic rows, `count` of them, from the noisy vectors of all stages.
+
+        Parameters
+        ----------
+        last : encoded rows of the last columns, which the rows keep; none are kept by default.
+        """
+        kept = {} if last is None else cells_of_last(self.cells, last)
         found = self._marginals(vectors[0])
         shares, trees = found.shares, found.trees
         pairs = all_pairs(len(trees))
@@ -170,16 +188,20 @@ class CopulaStages:
                 expected = expected_table(trees, shares, pair, targets[at])
                 joints.append(joint_table(noisy, noise / math.sqrt(detail.weight), expected))
                 targets[at] = binned(trees, pair, joints[-1], targets.shape[1])
-        scores = normal_scores(len(trees), pairs, correlations, count, rng)
+        known = {i: scores_of(own, rng) for i, own in kept.items()}
+        scores = normal_scores(len(trees), pairs, correlations, count, rng, known)
         bins = starting_bins(self.cells, trees, masses, scores, rng)
-        bins = search(trees, bins, pairs, targets, rng)
+        for i, own in kept.items():
+            bins[:, i] = trees[i].bins[own]
+        bins = search(trees, bins, pairs, targets, rng, kept=kept)
         if triples:
             lacking = triples.interactions(vectors[2], self.noise(triples), bins)
             if lacking:
-                bins = search(trees, bins, pairs, targets, rng, lacking, [coarse(tree, self._groups) for tree in trees])
-        given = None
+                groups = [coarse(tree, self._groups) for tree in trees]
+                bins = search(trees, bins, pairs, targets, rng, lacking, groups, kept)
+        given: Mapping[int, Ints] = kept
         if detail:
-            given = placed_jointly(trees, shares, detail.pairs, joints, bins, scores, rng)
+            given = placed_jointly(trees, shares, detail.pairs, joints, bins, scores, rng, kept)
         return placed(self.cells, trees, shares, bins, scores, rng, given)
 
     def _model(
@@ -201,10 +223,12 @@ class CopulaStages:
                 stage = replace(stage, share=stage.share + share)
             noise = self.noise(stage)
             deviation = self.noise(self._columns)
-            known = self._columns.variances([tree.bins for tree in trees], deviation)
+            own = trees[: len(self._columns.cells)]
+            known = self._columns.variances([tree.bins for tree in own], deviation)
             if self._columns.shrinks:
                 kept = self._columns.kept(vectors[0], deviation)
-                known = [share * own for share, own in zip(kept, known, strict=True)]
+                known = [share * variance for share, variance in zip(kept, known, strict=True)]
+            known += [np.full(tree.count, EXACT) for tree in trees[len(own) :]]
             masses = stage.masses(vector, noise, known)
             found, variances = stage.coefficients(vector, noise, masses)
             guess, correlations = normal_guess(self.cells, trees, pairs, found, variances)
@@ -228,20 +252,21 @@ class CopulaStages:
     @property
     def _columns(self) -> ColumnStage:
         share = SHARES[self.favour][0] * self._left if self.stages > 1 else 1.0
-        return ColumnStage(self.cells, share, shrinks=self.shrinks and self.favour == "relations")
+        cells = self.cells[: len(self.cells) - len(self.known)]
+        return ColumnStage(cells, share, shrinks=self.shrinks and self.favour == "relations")
 
     def _marginals(self, vector: Floats) -> Marginals:
         """Kept for the last noisy vector, since every later stage and the rows ask for it."""
         key = vector.tobytes()
-        if key not in self._known:
-            shares = self._columns.estimate(vector, self.noise(self._columns))
+        if key not in self._last:
+            shares = self._columns.estimate(vector, self.noise(self._columns)) + [np.array(own) for own in self.known]
             trees = tuple(grow(column, own, self._bins) for column, own in zip(self.cells, shares, strict=True))
-            self._known.clear()
-            self._known[key] = Marginals(shares, trees, tuple(features(tree, self._cuts, DECAY) for tree in trees))
-        return self._known[key]
+            self._last.clear()
+            self._last[key] = Marginals(shares, trees, tuple(features(tree, self._cuts, DECAY) for tree in trees))
+        return self._last[key]
 
     @cached_property
-    def _known(self) -> dict[bytes, Marginals]:
+    def _last(self) -> dict[bytes, Marginals]:
         return {}
 
     def _pairs(self, columns: Marginals) -> PairStage:

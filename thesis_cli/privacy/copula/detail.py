@@ -15,7 +15,7 @@ different cells in every table.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -228,11 +228,12 @@ def placed_jointly(
     bins: Ints,
     scores: Floats,
     rng: np.random.Generator,
+    kept: Mapping[int, Ints],
 ) -> dict[int, Ints]:
     """Cells of rows in the columns of a forest of pairs, shape (M,) each, from their bins.
 
-    The cell of a column is drawn given its bin, the cell of the column before it in the forest, and
-    the bins of those after it. A bin that the table of the pair excludes gives way.
+    The cell of a column is drawn given its bin, the cells of the columns beside it in the forest that
+    have theirs, and the bins of the others. A bin that the table of the pair excludes gives way.
 
     Parameters
     ----------
@@ -240,21 +241,23 @@ def placed_jointly(
     shares : shares of the cells of each column, shape (cells,).
     pairs, joints : pairs of the forest, shape (P, 2), and the table of the cells of each.
     bins, scores : bins of the rows, and scores that order them within a bin; shape (M, columns).
+    kept : cells of the columns that have theirs already, which are among those returned.
     """
     beside: dict[int, list[tuple[int, Floats]]] = {}
     for (i, j), joint in zip(pairs.tolist(), joints, strict=True):
         beside.setdefault(i, []).append((j, joint))
         beside.setdefault(j, []).append((i, joint.T))
-    found: dict[int, Ints] = {}
+    found = dict(kept)
     for root in sorted(beside, key=lambda c: -len(shares[c])):
-        waiting = [(root, -1)] if root not in found else []
+        waiting = [root]
         while waiting:
-            column, before = waiting.pop()
+            column = waiting.pop()
             if column in found:
                 continue
             keys = [bins[:, column]]
             tree = trees[column]
             weights = [np.where(tree.bins == np.arange(tree.count)[:, None], 1.0, LEAK**2)]
+            before = next((other for other, _ in beside[column] if other in found), -1)
             if before < 0:
                 weights[0] = weights[0] * (shares[column] + 1e-12)
             for other, joint in beside[column]:
@@ -263,11 +266,14 @@ def placed_jointly(
                     keys.append(found[before])
                     table = joint.T / np.maximum(joint.sum(0)[:, None], 1e-300)
                     weights.append(table + 1e-9)
+                elif other in found:
+                    keys.append(found[other])
+                    weights.append(given.T + LEAK)
                 else:
                     keys.append(bins[:, other])
                     sums = np.stack([given[:, trees[other].bins == b].sum(1) for b in range(trees[other].count)])
                     weights.append(sums + LEAK)
-                    waiting.append((other, column))
+                    waiting.append(other)
             found[column] = _drawn(np.stack(keys, 1), weights, scores[:, column], rng)
     return found
 

@@ -84,7 +84,7 @@ def sweep(
     alike : kernel of the bins of each column, with 1 on the diagonal, shape (d, B, B).
     excess : shares of the rows less the target, summed with the kernel: [i, j, b, a] for bin a of i
         and b of j, both ways round, shape (d, d, B, B); updated.
-    order : order of the columns, shape (d,).
+    order : columns whose bins may change, in the order in which they do.
     triples : numbers of three columns, shape (T, 3).
     groups : group of each bin in a triple, shape (d, B).
     beyond : shares of the rows less the target in the groups of each triple, shape (T, G, G, G);
@@ -102,7 +102,7 @@ def sweep(
     changed = 0
     for n in range(rows):
         row = bins[n]
-        for at in range(columns):
+        for at in range(order.shape[0]):
             i = order[at]
             if sizes[i] > 1:
                 for a in range(width):

@@ -9,7 +9,7 @@ of pairs of columns are near given ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -99,14 +99,38 @@ def normal_guess(
     return guess, np.where(ordered, posterior @ CORRELATIONS, 0)
 
 
-def normal_scores(columns: int, pairs: Ints, correlations: Floats, count: int, rng: np.random.Generator) -> Floats:
-    """Normal numbers of M = `count` rows, shape (M, columns), with nearly these correlations."""
+def normal_scores(
+    columns: int,
+    pairs: Ints,
+    correlations: Floats,
+    count: int,
+    rng: np.random.Generator,
+    known: Mapping[int, Floats] | None = None,
+) -> Floats:
+    """Normal numbers of M = `count` rows, shape (M, columns), with nearly these correlations.
+
+    Some columns may be `known`: the others are then drawn given those.
+    """
     matrix = np.eye(columns)
     matrix[pairs[:, 0], pairs[:, 1]] = matrix[pairs[:, 1], pairs[:, 0]] = correlations
     values, vectors = np.linalg.eigh(matrix)
     root = vectors * np.sqrt(np.maximum(values, LEAST_VALUE))
     drawn = rng.standard_normal((count, columns))
-    return np.asarray(drawn @ root.T)
+    found = np.asarray(drawn @ root.T)
+    if known:  # conditioning by kriging: what is known less what was drawn moves the rest by regression
+        of, covariances = list(known), root @ root.T
+        apart = np.stack([own - found[:, i] for i, own in known.items()], 1)
+        found += apart @ np.linalg.solve(covariances[np.ix_(of, of)], covariances[of])
+    return found
+
+
+def scores_of(cells: Ints, rng: np.random.Generator) -> Floats:
+    """Normal scores of the ranks of cells, shape (M,); ties are in random order."""
+    from scipy.special import ndtri
+
+    ranks = np.empty(len(cells))
+    ranks[np.lexsort((rng.random(len(cells)), cells))] = np.arange(len(cells)) + 0.5
+    return np.asarray(ndtri(ranks / len(cells)))
 
 
 SWEEPS = 30
@@ -148,10 +172,12 @@ def search(
     rng: np.random.Generator,
     triples: Sequence[tuple[Ints, Floats]] = (),
     groups: Sequence[Ints] = (),
+    kept: Collection[int] = (),
 ) -> Ints:
     """Bins of rows, shape (M, columns), with tables of pairs near the given ones.
 
-    With `triples`, also with what the tables of the `groups` of three columns' bins lack now.
+    With `triples`, also with what the tables of the `groups` of three columns' bins lack now. The bins of
+    the columns `kept` do not change.
 
     Bins of the given rows are changed only where that brings their tables nearer to the target, in
     a kernel of the scales of the trees.
@@ -175,7 +201,8 @@ def search(
     for i, group in enumerate(groups):
         within[i, : len(group)] = group
     for _ in range(SWEEPS):
-        changed = sweep(bins, sizes, alike, excess, rng.permutation(d), of, within, beyond)
+        order = rng.permutation(d)
+        changed = sweep(bins, sizes, alike, excess, order[~np.isin(order, list(kept))], of, within, beyond)
         if changed <= STILL * bins.size:
             break
     return bins
@@ -201,7 +228,7 @@ def placed(
     bins: Ints,
     scores: Floats,
     rng: np.random.Generator,
-    given: Mapping[int, Ints] | None = None,
+    given: Mapping[int, Ints],
 ) -> Rows:
     """Encoded rows in given bins; the cells within a bin have their shares, up to rounding, and the
     order of the rows' scores.
@@ -216,8 +243,8 @@ def placed(
     reals, codes = (sum(getattr(c, kind) >= 0 for c in cells) for kind in ("real", "code"))
     rows = Rows(np.zeros((len(bins), reals)), np.zeros((len(bins), codes), np.int64))
     for i, (column, tree, own) in enumerate(zip(cells, trees, shares, strict=True)):
-        found = np.zeros(len(bins), np.int64) if given is None or i not in given else given[i]
-        for b in range(0 if given and i in given else tree.count):
+        found = given.get(i, np.zeros(len(bins), np.int64))
+        for b in range(0 if i in given else tree.count):
             inside = np.flatnonzero(bins[:, i] == b)
             if len(inside):
                 within = np.where(tree.bins == b, own, 0.0)

@@ -1,4 +1,4 @@
 """Kernel mean embeddings of tables: exact means (`means.py`), random features of norm 1
-(`features.py`), and points whose mean feature is near a noisy one (`points.py`, by `atoms.py` and
-`frank_wolfe.py`). Imports no other room.
+(`features.py`), and points whose mean feature is near a noisy one (`points.py`, by `atoms.py`).
+Imports no other room.
 """

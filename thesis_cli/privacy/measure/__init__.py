@@ -1,4 +1,4 @@
-"""Statistics of a private table, measured with noise: `measure.py` spends the budget, `plan.py` reads
-the queries into parts (`parts.py`, `quantiles.py`, bounds by `ranges.py`), `intervals.py` says how far
-the answers may be off.
+"""Statistics of a private table, measured with noise: `measure.py` reads the
+queries into parts (`parts.py`, `quantiles.py`, bounds by `ranges.py`) and spends the budget,
+`intervals.py` says how far the answers may be off.
 """

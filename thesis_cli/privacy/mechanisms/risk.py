@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from thesis_cli.base.wording import presentation
+from thesis_cli.base.errors import presentation
 
 
 def best_guess(epsilon: float, delta: float = 0.0, rho: float | None = None) -> float:

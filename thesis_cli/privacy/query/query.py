@@ -17,8 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.base.errors import InputError
-from thesis_cli.base.wording import nearest
+from thesis_cli.base.errors import InputError, nearest
 from thesis_cli.embeddings.statistics import correlation, mean, quantile, sd, variance
 from thesis_cli.privacy.query import regression
 from thesis_cli.privacy.query.weighted_sample import Mask, WeightedSample

@@ -14,8 +14,7 @@ from typing import cast
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.base.errors import InputError
-from thesis_cli.base.wording import presentation
+from thesis_cli.base.errors import InputError, presentation
 from thesis_cli.privacy.copula.cells import packed, packed_bytes, schema_cells
 from thesis_cli.privacy.copula.copula import CopulaStages, Favour
 from thesis_cli.privacy.kernels import Rows
@@ -64,6 +63,7 @@ class CopulaVectors:
     Attributes
     ----------
     favour : statistics that the rows should keep best; None in records of earlier versions.
+    known : as in `CopulaStages`.
     plain : whether shares are not shrunk, in simulated releases: their spread measures the error, and
         shrinkage would hide it.
     """
@@ -72,6 +72,7 @@ class CopulaVectors:
 
     favour: Favour | None = None
     plain: bool | None = None
+    known: tuple[tuple[float, ...], ...] | None = None
     stages: tuple[NoisyStage, ...]
 
 
@@ -86,7 +87,7 @@ class CopulaMethod(Implementation):
         schema = plan.schema
 
         def stages_of(rows: int, rho: float) -> CopulaStages:
-            return CopulaStages(schema, rows, rho, plan.favour)
+            return CopulaStages(schema, rows, rho, plan.favour, known=plan.known)
 
         cells = schema_cells(schema)
         stages: Callable[[float], Stages]
@@ -107,11 +108,12 @@ class CopulaMethod(Implementation):
         if private.count is None:
             counted, found = mean_stages(found, plan.unit)
         size = sum(len(stage.vector) for stage in found)
-        return Released(proof, CopulaVectors(favour=plan.favour, stages=found), size, counted)
+        output = CopulaVectors(favour=plan.favour, known=plan.known or None, stages=found)
+        return Released(proof, output, size, counted)
 
     def passes(self, plan: ReleasePlan) -> int:
         """One for each stage that there may be."""
-        return CopulaStages(plan.schema, LARGEST, total_rho(plan.budget), plan.favour).stages
+        return _planned(plan, LARGEST).stages
 
     def effective(self, plan: ReleasePlan, count: int) -> int:
         """See `Implementation.effective`."""
@@ -123,7 +125,7 @@ class CopulaMethod(Implementation):
         Shares and means are estimated from the first stage, which counts the columns.
         """
         rho, rows = total_rho(plan.budget), sample(plan)
-        running, vectors = CopulaStages(plan.schema, count, rho, plan.favour), list[Floats]()
+        running, vectors = _planned(plan, count), list[Floats]()
         stages, maps = list[ExpectedStage](), list[StageFeatures]()
         while (stage := running.stage(tuple(vectors))) is not None:
             sensitivity = stage.l2_sensitivity(count)
@@ -141,7 +143,7 @@ class CopulaMethod(Implementation):
 
     def needs(self, plan: ReleasePlan, count: int, made: int) -> Needs:
         """Seconds are those of a release of public rows, whose columns depend on each other."""
-        running = CopulaStages(plan.schema, self.effective(plan, count), total_rho(plan.budget), plan.favour)
+        running = _planned(plan, self.effective(plan, count))
         vectors, rng, counting = list[Floats](), np.random.default_rng(0), 0.0
         rows = packed(running.cells, _dependent_rows(plan.schema, REHEARSED, rng))
         while (stage := running.stage(vectors)) is not None:
@@ -168,6 +170,13 @@ class CopulaMethod(Implementation):
         ones.
         """
         running, found = recorded_stages(record), noisy_stages(record)
+        own = len(running.cells) - len(running.known)
+        if own < 1:
+            raise InputError(f"known has {len(running.known)} columns", f"there are {len(running.cells)} in all")
+        for i, (cells, shares) in enumerate(zip(running.cells[own:], running.known, strict=True)):
+            check_size(f"known[{i}]", len(shares), cells.count)
+            if min(shares) < 0 or not sum(shares) > 0:
+                raise InputError(f"known[{i}] is no distribution", "its shares must be at least 0")
         if len(found) != running.stages:
             raise InputError(f"there are {len(found)} stages", f"there must be {running.stages}")
         for i, stage in enumerate(found):
@@ -208,6 +217,11 @@ class CopulaMethod(Implementation):
         return replace(record, output=with_stages(record, tuple(made)), entropy=int(rng.integers(2**63)))
 
 
+def _planned(plan: ReleasePlan, rows: int) -> CopulaStages:
+    """Stages of a plan, if a table has so many rows."""
+    return CopulaStages(plan.schema, rows, total_rho(plan.budget), plan.favour, known=plan.known)
+
+
 def _dependent_rows(schema: Schema, count: int, rng: np.random.Generator) -> Rows:
     """Rows of the schema in which all columns depend on one number."""
     from scipy.special import ndtr
@@ -246,7 +260,12 @@ def recorded_stages(record: Record) -> CopulaStages:
     rho = record.mechanism.total * (1 if record.counted is None else 1 - COUNT_SHARE)
     output = _output(record)
     return CopulaStages(
-        record.schema, record.count.effective, rho, output.favour or "balance", shrinks=not output.plain
+        record.schema,
+        record.count.effective,
+        rho,
+        output.favour or "balance",
+        shrinks=not output.plain,
+        known=output.known or (),
     )
 
 

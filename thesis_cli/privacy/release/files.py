@@ -54,9 +54,11 @@ def record_path(path: str | Path) -> Path:
 
 
 def rows_columns(release: Release, *, weighted: bool) -> Columns:
-    """The rows, with reals rounded as in the file, and a column `weight` if `weighted`."""
+    """The rows, with reals rounded as in the file, their keys, if they have some, and a column `weight` if
+    `weighted`.
+    """
     decoded = release.columns
-    columns = dict(decoded)
+    columns = dict(decoded) if release.keys is None else {str(release.record.link): release.keys, **decoded}
     for column in release.schema.encoded:
         columns[column.name] = column.rounded(decoded[column.name])
     return Columns({**columns, WEIGHT: release.weights} if weighted else columns)

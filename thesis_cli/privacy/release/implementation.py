@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, presentation
 from thesis_cli.base.modules import named
 from thesis_cli.base.progress import Tick
-from thesis_cli.base.wording import presentation
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.units import Counted
 from thesis_cli.privacy.release.methods import METHODS, listed, methods_where

@@ -23,10 +23,9 @@ from typing import Any, cast
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, presentation
 from thesis_cli.base.extras import extra
 from thesis_cli.base.progress import Tick
-from thesis_cli.base.wording import presentation
 from thesis_cli.privacy.copula.cells import Cells, cells_of, schema_cells
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget, check_gaussian, opendp, opendp_name, zcdp_epsilon

@@ -49,6 +49,8 @@ class ReleasePlan:
         noise: the privacy guarantee holds for any value, and the record contains it.
     favour : statistics that the rows should keep best (copula).
     algorithm : choice of the marginals (marginals).
+    known : distributions of the last columns, if these are public, as in `CopulaStages` (copula).
+    pair : neighbouring pairs of linked tables, in words; empty for a single table.
     """
 
     schema: Schema
@@ -61,6 +63,13 @@ class ReleasePlan:
     entropy: int = field(default_factory=lambda: secrets.randbits(128))
     favour: Favour = "relations"
     algorithm: Algorithm = "mst"
+    known: tuple[tuple[float, ...], ...] = ()
+    pair: str = ""
+
+    @property
+    def neighbours(self) -> str:
+        """Pairs of tables that are neighbours, in words."""
+        return self.pair or self.unit.text
 
     @property
     def row(self) -> DPMethod:

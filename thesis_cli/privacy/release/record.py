@@ -20,9 +20,8 @@ from typing import Any, ClassVar, Literal, Protocol, Union, get_args, get_origin
 
 import numpy as np
 
-from thesis_cli.base.arrays import Floats
-from thesis_cli.base.errors import InputError
-from thesis_cli.base.wording import nearest
+from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.errors import InputError, nearest
 from thesis_cli.privacy.kernels import RowKernel, Rows
 from thesis_cli.privacy.mechanisms.units import Counted
 from thesis_cli.privacy.tables.schema import Schema, Values
@@ -208,6 +207,7 @@ class Record:
         the method's implementation.
     counted : noisy number of private rows, if it is secret; the noise of `mechanism` is then that
         of quotients by it.
+    link : column of the rows that links them to those of another record, if there is one (`linked`).
     output : output of the mechanism, of the type of the method's implementation; its fields are keys
         of the file.
     objective : squared distance of the synthetic rows to the noisy vector, where rows were fitted.
@@ -227,6 +227,7 @@ class Record:
     versions: Mapping[str, str]
     mechanism: Proof
     counted: Counted | None = None
+    link: str | None = None
     output: object = field(metadata={INLINE: True})
     objective: float | None = None
     made: Made | None = None
@@ -261,12 +262,14 @@ class Release:
     weights : weights of the rows, shape (M,); of any sign for a release in the span of points
         (Algorithm 2).
     record : privacy guarantee and origin of the rows.
+    keys : numbers in the column `record.link` of each row, if it has one.
     """
 
     schema: Schema
     points: Rows
     weights: Floats
     record: Record
+    keys: Ints | None = None
 
     @property
     def kernel(self) -> RowKernel:

@@ -81,7 +81,7 @@ def private_record(
         schema_text=plan.schema.to_toml(),
         public=(
             "the schema: columns, types, bounds, levels, kernel" + ", rules" * bool(plan.schema.rules),
-            f"the neighbours: {plan.unit.text}" if count is None else "the number of rows of the table",
+            f"the neighbours: {plan.neighbours}" if count is None else "the number of rows of the table",
             "the budget, the method and its size, the entropy of public random draws, public rows if there are any",
         ),
         versions={**_versions(), **method.versions()},
@@ -98,7 +98,7 @@ def _versions() -> dict[str, str]:
 
 
 def _guarantee(plan: ReleasePlan, count: int | None) -> PrivacyGuarantee:
-    neighbours = plan.unit.text
+    neighbours = plan.neighbours
     if plan.public is not None:
         neighbours += "; public rows are published as they are, without a promise"
     return PrivacyGuarantee(plan.budget.epsilon, plan.row.delta(plan.noise, plan.budget.delta), neighbours, count)

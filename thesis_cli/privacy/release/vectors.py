@@ -13,9 +13,8 @@ from typing import ClassVar, Protocol, cast
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, presentation
 from thesis_cli.base.progress import Tick
-from thesis_cli.base.wording import presentation
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.mechanism import NOISES, Calibration, Noise
 from thesis_cli.privacy.mechanisms.units import Totals, counted_blocks

@@ -13,7 +13,7 @@ import numpy as np
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.tables.column import Column
 from thesis_cli.privacy.tables.schema import Schema, Unknown, Values
-from thesis_cli.privacy.tables.table_base import CHUNK, Table
+from thesis_cli.privacy.tables.table_kinds import CHUNK, Table
 
 LISTED = 20
 """Places that are listed; all are counted."""

@@ -20,8 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.base.errors import InputError
-from thesis_cli.base.wording import nearest
+from thesis_cli.base.errors import InputError, nearest
 
 Values = npt.NDArray[Any]
 

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.base.errors import InputError
-from thesis_cli.base.wording import nearest
+from thesis_cli.base.errors import InputError, nearest
 from thesis_cli.privacy.tables.column import LARGEST, Column, DateKind, Value, Values, finite
 from thesis_cli.privacy.tables.dates import day_of
 

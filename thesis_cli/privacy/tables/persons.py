@@ -17,7 +17,7 @@ from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.tables.column import MISSING_TEXTS, Values
 from thesis_cli.privacy.tables.schema import Schema, Unknown
 from thesis_cli.privacy.tables.table import encoded_blocks, encoded_rows
-from thesis_cli.privacy.tables.table_base import CHUNK, Table
+from thesis_cli.privacy.tables.table_kinds import CHUNK, Table
 
 
 def person_rows(

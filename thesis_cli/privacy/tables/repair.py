@@ -1,4 +1,4 @@
-"""Synthetic rows that obey the rules of their schema (`constraints.Rules`).
+"""Synthetic rows that obey the rules of their schema (`schema.Rules`).
 
 Rows are repaired after the noise was drawn, so that rules cost no privacy. Rows that break a rule
 first exchange values of a column with other rows, which keeps the values of each column as they are.
@@ -13,8 +13,7 @@ import numpy as np
 from thesis_cli.base.arrays import Ints
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.tables.constraints import Data, Rules
-from thesis_cli.privacy.tables.schema import Schema
+from thesis_cli.privacy.tables.schema import Data, Rules, Schema
 
 DRAWN = 10_000
 """Rows drawn from the schema, one of which must obey."""

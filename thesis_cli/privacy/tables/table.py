@@ -12,11 +12,17 @@ from typing import TYPE_CHECKING
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.tables.column import Values
-from thesis_cli.privacy.tables.database import QueryTable
 from thesis_cli.privacy.tables.schema import Schema, Unknown
-from thesis_cli.privacy.tables.table_base import CHUNK, Table
-from thesis_cli.privacy.tables.table_csv import STANDARD_INPUT, CsvTable, given_delimiter
-from thesis_cli.privacy.tables.table_typed import FrameTable, ParquetTable
+from thesis_cli.privacy.tables.table_kinds import (
+    CHUNK,
+    STANDARD_INPUT,
+    CsvTable,
+    FrameTable,
+    ParquetTable,
+    QueryTable,
+    Table,
+    given_delimiter,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, nearest
 from thesis_cli.base.parallel import jobs_or_all
-from thesis_cli.base.wording import nearest
 from thesis_cli.commands.core.common import jobs_option
 from thesis_cli.commands.core.fields import Request, option
 

@@ -10,10 +10,9 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, counted
 from thesis_cli.base.progress import Progress
 from thesis_cli.base.provenance import git_state, is_public
-from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.fields import Request, argument, option
 from thesis_cli.commands.core.result import Summary
 from thesis_cli.reproduction.commands import OwnCommand, cluster, short, task_bars
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
 
     from thesis_cli.reproduction.claims import Verdict
     from thesis_cli.reproduction.coverage import NotReproduced
+    from thesis_cli.reproduction.experiment import Checkout
     from thesis_cli.reproduction.publication import Published
-    from thesis_cli.reproduction.registry import Checkout
 
 logger = logging.getLogger(__name__)
 
@@ -154,7 +153,7 @@ class ReproduceResult(ClaimsResult):
 def reproduce(request: ReproduceRequest, progress: Progress) -> ReproduceResult:
     """Run what is missing, judge the claims, and compare the tables."""
     from thesis_cli.reproduction.coverage import not_reproduced
-    from thesis_cli.reproduction.registry import checkout_here
+    from thesis_cli.reproduction.experiment import checkout_here
     from thesis_cli.reproduction.runner import reproduce as run
 
     checkout = checkout_here()
@@ -219,7 +218,7 @@ def _check_code(checkout: Checkout, request: ReproduceRequest, chosen: Mapping[s
 def claims(request: ClaimsRequest, progress: Progress) -> ClaimsResult:
     """Judge the claims from the CSV files."""
     from thesis_cli.reproduction.coverage import not_reproduced
-    from thesis_cli.reproduction.registry import find_checkout
+    from thesis_cli.reproduction.experiment import find_checkout
 
     checkout = find_checkout()
     verdicts = _judge(checkout, request.preset, checkout.select(list(request.ids or ())))
@@ -257,7 +256,7 @@ class ListResult(Summary):
 
 def list_experiments(request: ListRequest, progress: Progress) -> ListResult:
     """Ids, titles, sources and which results there are."""
-    from thesis_cli.reproduction.registry import find_checkout, load
+    from thesis_cli.reproduction.experiment import find_checkout, load
 
     checkout = find_checkout()
     rows = []
@@ -281,7 +280,7 @@ def _judge(checkout: Checkout, preset: str, chosen: Mapping[str, Path]) -> list[
     """The verdicts on the claims of some experiments; their rows of claims.csv are rewritten, if the
     working folder is in the checkout."""
     from thesis_cli.reproduction.claims import NOT_RUN, judge, write_csv
-    from thesis_cli.reproduction.registry import load
+    from thesis_cli.reproduction.experiment import load
 
     folder = checkout.results(preset)
     experiments = [load(path) for path in chosen.values()]

@@ -106,8 +106,8 @@ def plot(request: PlotRequest, progress: Progress) -> PlotResult:
 
 
 def _experiments(ids: Sequence[str], preset: str) -> Iterator[tuple[Path, str]]:
-    from thesis_cli.reproduction.figures import draw
-    from thesis_cli.reproduction.registry import checkout_here, load
+    from thesis_cli.reproduction.experiment import checkout_here, load
+    from thesis_cli.reproduction.publication import draw
 
     checkout = checkout_here()
     folder = checkout.results(preset)

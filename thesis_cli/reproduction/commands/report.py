@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, counted
 from thesis_cli.base.files import check_writable, write_atomic
 from thesis_cli.base.progress import Progress
-from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.fields import Request, argument, option
 from thesis_cli.commands.core.result import Summary
 from thesis_cli.reproduction.commands import OwnCommand, short
@@ -192,9 +191,9 @@ def report(request: ReportRequest, progress: Progress) -> ReportResult:
 
 
 def _results(request: ReportRequest) -> ResultsReport:
+    from thesis_cli.reproduction.experiment import find_checkout
     from thesis_cli.reproduction.manifest import NAME as MANIFEST
     from thesis_cli.reproduction.manifest import manifest
-    from thesis_cli.reproduction.registry import find_checkout
     from thesis_cli.reproduction.report.contents import gather
     from thesis_cli.reproduction.report.page import page, page_change
 
@@ -243,7 +242,7 @@ def _runs(request: ReportRequest) -> RunsReport:
 
 
 def _comparison(request: ReportRequest) -> ComparisonReport:
-    from thesis_cli.reproduction.registry import find_checkout
+    from thesis_cli.reproduction.experiment import find_checkout
     from thesis_cli.reproduction.report.compared import compare_folders, comparison_page
 
     assert request.compare

@@ -200,7 +200,7 @@ def _named(runs: Sequence[str]) -> Iterator[tuple[str, TaskFile]]:
 
 def _all() -> Iterator[tuple[str, TaskFile]]:
     """All runs that were begun here; those that cannot be read are warned of."""
-    from thesis_cli.reproduction.registry import find_checkout
+    from thesis_cli.reproduction.experiment import find_checkout
 
     sweeps = [str(file.parent) for file in sorted(Path("results/runs").glob("*/tasks.json"))]
     try:
@@ -217,7 +217,7 @@ def _all() -> Iterator[tuple[str, TaskFile]]:
 def _read(run: str) -> list[tuple[str, TaskFile]]:
     """The tasks of a sweep, or of an experiment for each preset and seed."""
     from thesis_cli.reproduction.engines import ExperimentWork
-    from thesis_cli.reproduction.registry import find_checkout
+    from thesis_cli.reproduction.experiment import find_checkout
 
     if (path := Path(run)).exists():
         folder = sweep.folder_of(path)

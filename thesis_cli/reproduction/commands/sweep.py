@@ -15,8 +15,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_writable, describes
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.fields import Request, argument, option
-from thesis_cli.commands.core.overwrite import check_overwritten
-from thesis_cli.commands.core.result import Summary
+from thesis_cli.commands.core.result import Summary, check_overwritten
 from thesis_cli.reproduction.commands import OwnCommand, cluster, short, task_bars
 from thesis_cli.reproduction.commands.cluster import EngineRequest
 
@@ -220,8 +219,7 @@ class RunTaskResult(Summary):
 def run_task(request: RunTaskRequest, progress: Progress) -> RunTaskResult:
     """Run tasks by their places."""
     from thesis_cli.reproduction.engines import run_task as run
-    from thesis_cli.reproduction.store import Store
-    from thesis_cli.reproduction.tasks import head, read_tasks
+    from thesis_cli.reproduction.tasks import Store, head, read_tasks
 
     file, jobs = request.file, request.array_size
     if not file.is_file():
@@ -292,7 +290,7 @@ def _work(file: Path, command: str, cores: int) -> Work:
     from thesis_cli.commands.core.registry import entries
     from thesis_cli.reproduction.command_work import CommandWork
     from thesis_cli.reproduction.engines import ExperimentWork
-    from thesis_cli.reproduction.registry import find_checkout
+    from thesis_cli.reproduction.experiment import find_checkout
     from thesis_cli.reproduction.sweep_file import RunFolder
 
     folder = file.absolute().parent

@@ -11,9 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, counted
 from thesis_cli.base.progress import Progress
-from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.fields import Request, argument, option
 from thesis_cli.commands.core.result import Summary, aligned
 from thesis_cli.reproduction.commands import OwnCommand, task_bars
@@ -128,7 +127,7 @@ def verify(request: VerifyRequest, progress: Progress) -> VerifyResult:
     """Check the digests, draw tasks, compute them, and find their rows."""
     from thesis_cli.commands.core.common import seed_or_fresh
     from thesis_cli.reproduction import manifest
-    from thesis_cli.reproduction.registry import find_checkout, load
+    from thesis_cli.reproduction.experiment import find_checkout, load
 
     checkout = find_checkout()
     folder = checkout.results(request.preset)

@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from thesis_cli.base.errors import InputError, about
-from thesis_cli.base.wording import counted
+from thesis_cli.base.errors import InputError, about, counted
 from thesis_cli.commands.figures.shares import NAMED, draw_shares, draw_values, shown
 from thesis_cli.reproduction.plots.run import Run
 
@@ -122,7 +121,7 @@ def grid_of(run: Run, n: int) -> Ints | None:
     n sites; None if it is none, or cannot be read any more."""
     import numpy as np
 
-    from thesis_cli.commands.inputs.models import open_model
+    from thesis_cli.commands.core.common import open_model
     from thesis_cli.inference.grid.layout import layout
     from thesis_cli.inference.pairwise import pairwise
     from thesis_cli.models.factor_graph import FactorGraph

@@ -8,8 +8,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from thesis_cli.base.errors import InputError
-from thesis_cli.base.wording import counted, nearest
+from thesis_cli.base.errors import InputError, counted, nearest
 from thesis_cli.reproduction.plots.run import Run
 
 if TYPE_CHECKING:

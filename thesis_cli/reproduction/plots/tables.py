@@ -21,7 +21,7 @@ MOST = 20
 def release(run: Run) -> Figure:
     """A histogram of each column, or bars of its levels."""
     from thesis_cli.commands.figures.releases import columns_figure
-    from thesis_cli.commands.inputs.releases import open_release
+    from thesis_cli.commands.inputs.tables import open_release
 
     return columns_figure(open_release(run.path))
 
@@ -95,7 +95,7 @@ def values(run: Run) -> Figure:
 def tested(run: Run) -> Figure:
     """The p-value of each two-sample test; the level is the default where no record says it."""
     from thesis_cli.commands.dp_test import PopulationTestRequest
-    from thesis_cli.commands.figures.two_sample import p_values_figure
+    from thesis_cli.commands.figures.releases import p_values_figure
 
     recorded = run.settings.get("level")
     level = recorded if isinstance(recorded, float) else PopulationTestRequest.level
@@ -104,7 +104,7 @@ def tested(run: Run) -> Figure:
 
 def ledger(run: Run) -> Figure:
     """Spent epsilon of each table over its releases, as a share of the limit."""
-    from thesis_cli.commands.figures.ledger import spent_figure
+    from thesis_cli.commands.figures.releases import spent_figure
 
     shares: dict[str, list[float]] = {}
     spent = zip(run.texts("table"), run.numbers("total_epsilon"), run.numbers("limit_epsilon"), strict=True)

@@ -15,8 +15,7 @@ from thesis_cli.base.files import check_no_url
 from thesis_cli.reproduction.claims import VERDICTS, judge
 from thesis_cli.reproduction.comparison import DIFFERS, EQUAL, IDENTICAL, Cell, Comparison, NoTable, compare, parse
 from thesis_cli.reproduction.coverage import Coverage
-from thesis_cli.reproduction.experiment import Experiment
-from thesis_cli.reproduction.registry import Checkout, load
+from thesis_cli.reproduction.experiment import Checkout, Experiment, load
 from thesis_cli.reproduction.report.files import ExperimentFiles, Sections, read_claims, read_files
 from thesis_cli.reproduction.report.page import data_uri, number, rendered, size
 

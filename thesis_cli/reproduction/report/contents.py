@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from thesis_cli.base.wording import counted
+from thesis_cli.base.errors import counted
 from thesis_cli.reproduction import coverage
 from thesis_cli.reproduction.claims import FAILS, VERDICTS
-from thesis_cli.reproduction.registry import Checkout
+from thesis_cli.reproduction.experiment import Checkout
 from thesis_cli.reproduction.report.files import (
     SECTIONS,
     ClaimRow,

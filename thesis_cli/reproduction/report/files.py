@@ -12,9 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, counted, is_number
 from thesis_cli.base.figures import Cells
-from thesis_cli.base.wording import counted, is_number
 from thesis_cli.reproduction.claims import (
     FAILS,
     INCOMPARABLE,

@@ -9,12 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from thesis_cli.base.errors import InputError
-from thesis_cli.base.wording import counted
+from thesis_cli.base.errors import InputError, counted
 from thesis_cli.commands.core import registry
 from thesis_cli.commands.core.command import command_named
 from thesis_cli.commands.core.fields import plain
-from thesis_cli.commands.core.overwrite import NOT_SETTINGS
+from thesis_cli.commands.core.result import NOT_SETTINGS
 from thesis_cli.reproduction.command_work import shell_words
 from thesis_cli.reproduction.plots.kinds import picture
 from thesis_cli.reproduction.plots.run import SWEEP, Run

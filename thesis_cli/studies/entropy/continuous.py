@@ -13,8 +13,8 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
+from thesis_cli.entropy.estimators import MOST_VALUES, EntropyMaxima, check_orders, too_many
 from thesis_cli.entropy.exact import AS_INFINITE
-from thesis_cli.entropy.maxima import MOST_VALUES, EntropyMaxima, check_orders, too_many
 from thesis_cli.models.quadrature import log_densities
 from thesis_cli.models.targets import Target, tempered
 from thesis_cli.perturbation.a_star.a_star import a_star

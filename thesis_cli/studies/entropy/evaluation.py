@@ -25,9 +25,8 @@ import numpy as np
 from scipy.special import digamma, logsumexp
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.entropy.estimators import LEAST_SETS
+from thesis_cli.entropy.estimators import LEAST_SETS, SEPARATE, EntropyMaxima, Noise, entropy_maxima
 from thesis_cli.entropy.exact import exact_entropies
-from thesis_cli.entropy.maxima import SEPARATE, EntropyMaxima, Noise, entropy_maxima
 from thesis_cli.inference.sampling.draws import exact_samples
 from thesis_cli.models.factor_graph import LogPotentials
 

@@ -12,9 +12,9 @@ import numpy as np
 from scipy.special import logsumexp
 
 from thesis_cli.base.arrays import Floats
+from thesis_cli.entropy.estimators import entropy_maxima
 from thesis_cli.entropy.exact import exact_entropies, renyi
 from thesis_cli.entropy.integrals import paired_maxima
-from thesis_cli.entropy.maxima import entropy_maxima
 from thesis_cli.inference.exact import exact_log_partition_function
 from thesis_cli.models.factor_graph import FactorGraph, LogPotentials
 from thesis_cli.studies.perturbation.low_rank_mse import sample_variance

@@ -25,9 +25,8 @@ from scipy.optimize import brentq
 from scipy.special import logsumexp
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.entropy.estimators import renyi_entropy
+from thesis_cli.entropy.estimators import EntropyMaxima, Noise, entropy_maxima, renyi_entropy
 from thesis_cli.entropy.exact import exact_entropies
-from thesis_cli.entropy.maxima import EntropyMaxima, Noise, entropy_maxima
 from thesis_cli.models.factor_graph import LogPotentials
 from thesis_cli.studies.perturbation.low_rank_mse import sample_variance
 

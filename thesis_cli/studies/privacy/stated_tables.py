@@ -18,8 +18,7 @@ from functools import cache
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.base.errors import InputError
-from thesis_cli.base.wording import nearest
+from thesis_cli.base.errors import InputError, nearest
 from thesis_cli.privacy.tables.schema import Boolean, Category, Column, Integer, Real, Schema, Values
 from thesis_cli.studies.privacy.real_tables import RealTable, Source
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from thesis_cli.synthesis.language.program import Program, run
 from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.meant.classes import Runner, collect, lines_of
 from thesis_cli.synthesis.meant.inputs import OWN
-from thesis_cli.synthesis.meant.kinds import known_examples
+from thesis_cli.synthesis.meant.kinds import known_examples, told
 from thesis_cli.synthesis.meant.meaning import weighed
 from thesis_cli.synthesis.search.solver import Limits, Solution
 from thesis_cli.synthesis.training.corpora import held_out
@@ -39,7 +39,7 @@ COLUMNS = (
     *("questions", "after two"),
 )
 MOST_QUESTIONS = 2
-LIMITS = Limits(max_length=6, nodes=10**7)
+LIMITS = Limits(max_length=6, nodes=10**8)
 """Limits of the search before programs are weighed; its work is counted, not timed."""
 
 
@@ -123,12 +123,11 @@ def _asked(solved: _Solved, task: Task, program: Program, fresh: Sequence[Exampl
     questions = 0
     while True:
         meaning = solved.weighed.meaning
-        outputs = [(inputs, run(program, inputs)) for inputs in (meaning.settles if meaning else ())]
-        answer = next((Example(inputs, output) for inputs, output in outputs if output is not None), None)
+        answer = told(program, meaning.settles if meaning else ())
         if answer is None or questions == MOST_QUESTIONS:
             return {"questions": questions, "after two": _agrees(solved.weighed, fresh)}
         questions += 1
-        task = replace(task, examples=(*task.examples, answer))
+        task = task.with_answer(answer, solved.weighed.programs[0])
         solved = _solved(task, program)
 
 

@@ -38,11 +38,13 @@ class Task:
     name : name in messages and tables.
     program : the program that made the examples, as text that nobody has checked; empty if it is not
         known. Searches do not see it.
+    confirmed : how many of the last examples were questions to which the answer gave the right output.
     """
 
     name: str
     examples: tuple[Example, ...]
     program: str = field(default="", compare=False, repr=False)
+    confirmed: int = field(default=0, compare=False, repr=False)
 
     @property
     def inputs(self) -> tuple[Type, ...]:
@@ -53,6 +55,11 @@ class Task:
     def output(self) -> Type:
         """Type of the output."""
         return type_of(self.examples[0].output)
+
+    def with_answer(self, example: Example, program: Program, semantics: Semantics = DEFAULT) -> Task:
+        """The task with the answer to a question as a further example, which confirms a program or refutes it."""
+        confirmed = self.confirmed + 1 if run(program, example.inputs, semantics) == example.output else 0
+        return replace(self, examples=(*self.examples, example), confirmed=confirmed)
 
     def to_json(self, about: Mapping[str, object] | None = None) -> str:
         """One line that `load_tasks` reads, with what else there is to say of the task."""
@@ -206,13 +213,12 @@ def _is_task(content: object) -> bool:
 
 
 def _task(content: object, name: str, semantics: Semantics) -> Task:
-    program = ""
     if isinstance(content, Task):  # its values must be in the range, too
-        name, program = content.name, content.program
-        content = [(example.inputs, example.output) for example in content.examples]
+        shown = [(example.inputs, example.output) for example in content.examples]
+        with about(content.name):
+            return replace(content, examples=read_task(plain(shown), content.name, semantics).examples)
     with about(name):
-        task = read_task(plain(content), name, semantics)
-        return replace(task, program=program) if program else task
+        return read_task(plain(content), name, semantics)
 
 
 def plain(content: object) -> object:

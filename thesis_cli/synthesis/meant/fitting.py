@@ -3,7 +3,8 @@
 Random programs of 1 to 6 lines, none of which does what a held-out one does, get 1 to 10 examples, with
 inputs of each kind (`kinds`). The programs that fit are collected as for a user, in the order of the
 prior, and the weights maximise the probability of the behaviour of the program on inputs of the
-task's own kind (conditional logit, with a ridge).
+task's own kind (conditional logit, with a ridge). Then the questions to which the answer gives the right
+output tell, all other weights being as they are, how much less is left to what was not collected.
 """
 
 from __future__ import annotations
@@ -19,16 +20,17 @@ from thesis_cli.synthesis.corpus.corpus_maker import CorpusPlan, make_corpus
 from thesis_cli.synthesis.language.dsl import DEFAULT
 from thesis_cli.synthesis.language.program import Program
 from thesis_cli.synthesis.language.task import Task
-from thesis_cli.synthesis.meant.classes import Runner, collect, lines_of
+from thesis_cli.synthesis.meant.classes import Collection, Runner, collect, lines_of
 from thesis_cli.synthesis.meant.inputs import OWN
-from thesis_cli.synthesis.meant.kinds import KINDS, known_examples
-from thesis_cli.synthesis.meant.posterior import COLUMNS, TABLE, alike, features
+from thesis_cli.synthesis.meant.kinds import KINDS, known_examples, told
+from thesis_cli.synthesis.meant.meaning import weighed
+from thesis_cli.synthesis.meant.posterior import COLUMNS, CONFIRMED, TABLE, alike, features
 from thesis_cli.synthesis.search.solver import Limits
 from thesis_cli.synthesis.training.corpora import held_out
 
 LENGTHS, EXAMPLES = (1, 2, 3, 4, 5, 6), (1, 2, 3, 4, 5, 10)
-TASKS, SEED = 80, 0
-"""Tasks of each length."""
+TASKS, ASKED, SEED = 80, 48, 0
+"""Tasks of each length, and those of them with questions, which the present weights choose."""
 
 LIMITS = Limits(max_length=max(LENGTHS), nodes=10**7)
 """Limits of the search before the collection."""
@@ -47,8 +49,8 @@ def programs(length: int, count: int, seed: int) -> list[Program]:
     return corpus.subset(corpus.lengths == length).programs()[:count]
 
 
-def training_rows(tasks: int = TASKS, seed: int = SEED, jobs: int = 1) -> list[tuple[Floats, int]]:
-    """Features of the behaviours of each task, and the place of the right one."""
+def training_rows(tasks: int = TASKS, seed: int = SEED, jobs: int = 1) -> list[list[tuple[Floats, int]]]:
+    """Features of the behaviours of each task and the place of the right one, before questions and after each."""
     given = [
         (known[number % len(known)], number, np.random.default_rng([seed, length, number]))
         for length in LENGTHS
@@ -57,19 +59,31 @@ def training_rows(tasks: int = TASKS, seed: int = SEED, jobs: int = 1) -> list[t
     ]
     found = dict(answers(_rows, lambda places: (given[place] for place in places), range(len(given)), jobs))
     rows = [found[place] for place in range(len(given))]
-    return [row for row in rows if row and not isinstance(row, Killed)]
+    return [several for several in rows if several and not isinstance(several, Killed)]
 
 
-def _rows(given: tuple[Program, int, np.random.Generator]) -> tuple[Floats, int] | None:
-    """Those of one program, with examples by its number; None if it has too few."""
+def _rows(given: tuple[Program, int, np.random.Generator]) -> list[tuple[Floats, int]]:
+    """Those of one program, with examples by its number; none if it has too few."""
     program, number, rng = given
     kind, count = list(KINDS)[number % len(KINDS)], EXAMPLES[(number // len(KINDS)) % len(EXAMPLES)]
     examples = known_examples(program, kind, count, rng)
     if examples is None:
-        return None
+        return []
     task = Task("known", tuple(examples[:count]))
-    known = Auto().solve(task, prior.load(), LIMITS)
-    collection = collect(task, prior.load(), LIMITS, DEFAULT, known, led=False)
+    found: list[tuple[Floats, int]] = []
+    while True:
+        known = Auto().solve(task, prior.load(), LIMITS)
+        collection = collect(task, prior.load(), LIMITS, DEFAULT, known, led=False)
+        found.append(_row(program, collection))
+        answer = weighed(known, collection, DEFAULT)
+        example = told(program, answer.meaning.settles if answer.meaning else ())
+        if example is None or number >= ASKED or len(found) > CONFIRMED:
+            return found
+        task = task.with_answer(example, answer.programs[0])
+
+
+def _row(program: Program, collection: Collection) -> tuple[Floats, int]:
+    """Features of the behaviours of a collection, and the place of that of a program."""
     wanted = Runner(collection.inputs[:OWN], DEFAULT).codes(lines_of(program)[None])[0]
     behaviours = sorted(alike(collection), key=lambda behaviour: behaviour.rank)
     right = [bool((behaviour.codes[:OWN] == wanted).all()) for behaviour in behaviours]
@@ -79,9 +93,11 @@ def _rows(given: tuple[Program, int, np.random.Generator]) -> tuple[Floats, int]
     return table, 0 if first else len(table) - 1
 
 
-def fit(rows: list[tuple[Floats, int]], ridge: float = RIDGE) -> Floats:
-    """Weights that maximise the log-likelihood less ridge |w|^2 / 2, by Newton's method, shape (F,)."""
-    found = np.zeros(len(COLUMNS))
+def fit(rows: list[tuple[Floats, int]], ridge: float = RIDGE, known: Floats | None = None) -> Floats:
+    """Weights that maximise the log-likelihood less ridge |w|^2 / 2, by Newton's method, shape (F,); of `known` ones,
+    those of confirmed answers alone change."""
+    found = np.zeros(len(COLUMNS)) if known is None else known.copy()
+    free = slice(0 if known is None else -CONFIRMED, None)
     for _ in range(STEPS):
         gradient, curvature = -ridge * found, ridge * np.eye(len(found))
         for table, right in rows:
@@ -91,8 +107,8 @@ def fit(rows: list[tuple[Floats, int]], ridge: float = RIDGE) -> Floats:
             mean = chances @ table
             gradient += table[right] - mean
             curvature += (table * chances[:, None]).T @ table - np.outer(mean, mean)
-        step = np.linalg.solve(curvature, gradient)
-        found += step * min(1.0, 3.0 / max(np.abs(step).max(), 1e-12))
+        step = np.linalg.solve(curvature[free, free], gradient[free])
+        found[free] += step * min(1.0, 3.0 / max(np.abs(step).max(), 1e-12))
         if np.abs(step).max() < 1e-6:
             break
     return found
@@ -102,7 +118,9 @@ def main() -> None:
     """Write the table of weights."""
     from importlib.resources import as_file
 
-    found = fit(training_rows(jobs=jobs_or_all(None)))
+    rows = training_rows(jobs=jobs_or_all(None))
+    asked = [row for several in rows for row in several[1:] if row[0][-1, -CONFIRMED:].any()]
+    found = fit(asked, known=fit([several[0] for several in rows]))
     lines = [f'"{name}",{weight:.4f}' for name, weight in zip(COLUMNS, found, strict=True)]
     with as_file(TABLE) as path:
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -3,7 +3,7 @@ how often it is found."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -66,3 +66,9 @@ def known_examples(program: Program, kind: str, count: int, rng: np.random.Gener
         found.append(Example(drawn[place], output))
     same = any(all(example.inputs[i] == example.output for example in found) for i in range(len(program.inputs)))
     return None if same else found
+
+
+def told(program: Program, questions: Iterable[Inputs]) -> Example | None:
+    """The answer of a user who means a program to the first question for which it has a value."""
+    outputs = ((inputs, run(program, inputs)) for inputs in questions)
+    return next((Example(inputs, output) for inputs, output in outputs if output is not None), None)

@@ -26,6 +26,9 @@ LONGEST = 7
 MANY = 5
 """Examples from which on nothing more is concluded from their number."""
 
+CONFIRMED = 2
+"""Answers to questions from which on nothing more is concluded from their number."""
+
 COLUMNS = (
     *(f"lines {n}" for n in range(1, LONGEST)),
     f"lines {LONGEST} or more",
@@ -33,6 +36,7 @@ COLUMNS = (
     *("other", "other, incomplete", "other, nothing found"),
     *(f"other, {n} examples" for n in range(1, MANY)),
     *(f"other, shortest {n}" for n in range(1, LONGEST)),
+    *(f"other, {n} confirmed" for n in range(1, CONFIRMED + 1)),
 )
 """Features, in the order of the weights."""
 
@@ -106,4 +110,6 @@ def features(found: Collection, behaviours: list[Behaviour]) -> Floats:
         other[_PLACES[f"other, {len(found.task.examples)} examples"]] = 1
     if shortest < LONGEST:
         other[_PLACES[f"other, shortest {shortest}"]] = 1
+    if found.task.confirmed:
+        other[_PLACES[f"other, {min(found.task.confirmed, CONFIRMED)} confirmed"]] = 1
     return rows

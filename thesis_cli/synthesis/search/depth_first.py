@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.base.compilation import Stopwatch
+from thesis_cli.base.progress import Stopwatch
 from thesis_cli.synthesis.language.dsl import DEFAULT, INT, OPERATIONS, Semantics, Value
 from thesis_cli.synthesis.language.equivalence import Kept
 from thesis_cli.synthesis.language.packing import pack, refuse

@@ -1,6 +1,6 @@
 import pytest
 
-from thesis_cli.base.wording import censored, without_secrets
+from thesis_cli.base.errors import censored, without_secrets
 
 
 @pytest.mark.parametrize(
