@@ -13,8 +13,11 @@ from thesis_cli.base.errors import NoConfiguration, OutOfTime
 from thesis_cli.inference.exact import exact_log_partition_function
 from thesis_cli.inference.mini_bucket import mini_bucket
 from thesis_cli.inference.mini_bucket.mini_bucket import mini_bucket_bounds
+from thesis_cli.inference.mini_bucket.passes import Passes
+from thesis_cli.inference.mini_bucket.plan import Planner
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import random_spin_glass
+from thesis_cli.studies.models.layered_networks import causes
 
 
 def log_z(graph):
@@ -85,3 +88,20 @@ def test_an_upper_bound_stays_if_the_time_ends_before_the_first_lower_one(monkey
     found = mini_bucket_bounds(graph, deadline=time.monotonic() + 60)
     assert found.lower == -np.inf
     assert exact_log_partition_function(graph)[0] < found.upper < np.inf
+
+
+@settings(max_examples=examples(25))
+@given(factor_graphs(most_variables=6), st.sampled_from([1, 4, 16]))
+def test_bounds_by_last_first_hold(graph, limit):
+    exact = log_z(graph)
+    work = Passes(Planner(graph).plan(limit, "last first"), "upper")
+    for _ in range(4):
+        work.forward()
+        assert work.value + work.margin >= exact - 1e-12 * max(1.0, abs(exact) if np.isfinite(exact) else 1.0)
+        work.backward()
+
+
+def test_last_first_sums_out_children_before_parents():
+    graph = causes(3, 8, 3, 0.5, np.random.default_rng(0)).graph
+    order = Planner(graph).plan(16, "last first").order
+    assert order == sorted(order, reverse=True) != Planner(graph).plan(16).order

@@ -185,7 +185,7 @@ def gain_of(m: Messages, unary: Floats, v: int, best: Ints, w: Block) -> float:
         step = offsets[u + 1] - offsets[u]
         tied = tables[places[d] + new * step + w.states[u]] - tables[places[d] + old * step + best[u]]
         gain += tied if w.states[u] == best[u] else 0.5 * tied
-    return gain
+    return float(gain)
 
 
 @helper()

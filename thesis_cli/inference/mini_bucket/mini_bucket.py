@@ -11,7 +11,7 @@ from thesis_cli.base.arrays import Ints
 from thesis_cli.base.errors import NoConfiguration, OutOfTime
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.inference.mini_bucket.passes import BoundParameters, Passes, Side
-from thesis_cli.inference.mini_bucket.plan import MiniBucketPlan, Planner
+from thesis_cli.inference.mini_bucket.plan import MiniBucketPlan, OrderName, Planner
 from thesis_cli.inference.mini_bucket.sampler import possible_states
 from thesis_cli.inference.mini_bucket.single_sums import single_sums_bound
 from thesis_cli.models.factor_graph import FactorGraph
@@ -20,12 +20,16 @@ FIRST, FACTOR = 2.0**8, 4.0
 """Largest table of the first stage, in entries, and by how much limits grow that are tried next."""
 PASSES = 20
 """Most passes of a stage."""
-FEWEST = 10
+FEWEST = 5
 """Passes that must fit into the time that is left for a stage to begin."""
 WORK = 2**24
 """Work of a pass without a deadline; see `_work`."""
 GAIN = 1e-3
 """A stage ends when a pass gains less than this share of what all passes of it have gained."""
+TRIAL, TRIAL_SHARE, LAST_FIRST_SHARE = 4, 0.1, 0.3
+"""Passes that compare orders, the share of the time that each may take, and that which last first has if it wins."""
+PLANNING = 0.2
+"""Share of the time left for a stage in which larger tables are planned."""
 RESERVE = 0.1
 """Share of the time that is kept for what no deadline interrupts."""
 SEARCH, SEARCH_SHARE, LEAST_SEARCH = 10.0, 0.3, 1.0
@@ -198,8 +202,32 @@ def tightened(
                 known = _known(graph, found, fixed, math.inf if deadline is None else deadline)
             each.run(fixed, PASSES, (deadline, deadline), known)
         return found
-    known, deadline = None, deadline - RESERVE * (deadline - time.monotonic())
-    plan: MiniBucketPlan | None = planner.plan(FIRST)
+    deadline -= RESERVE * (deadline - time.monotonic())
+    now = time.monotonic()
+    if "upper" in found and _last_first_is_better(planner, deadline):
+        until = now + LAST_FIRST_SHARE * (deadline - now)
+        if _stages(graph, planner, found, fits, "last first", until):
+            return found
+    _stages(graph, planner, found, fits, "least fill", deadline)
+    return found
+
+
+def _stages(
+    graph: FactorGraph,
+    planner: Planner,
+    found: dict[Side, Tightened],
+    fits: Callable[[MiniBucketPlan], bool],
+    rule: OrderName,
+    deadline: float,
+) -> bool:
+    """Tighten the bounds by larger and larger tables of one order; returns whether they are exact.
+
+    Raises
+    ------
+    OutOfTime : the time was up before the first bound.
+    """
+    known: Ints | None = None
+    plan: MiniBucketPlan | None = planner.plan(FIRST, rule)
     passes = FEWEST
     while plan:
         began, before = time.monotonic(), sum(each.passes for each in found.values())
@@ -213,15 +241,16 @@ def tightened(
                 if all(other.plan is None for other in found.values()):
                     raise
         if plan.exact:
-            break
+            return True
         done = sum(each.passes for each in found.values()) - before
         pace = (time.monotonic() - began) / max(1, done) / _work(plan)
         left = deadline - time.monotonic()
-        larger = _larger(planner, plan, fits, left / pace / FEWEST / len(found))
+        until = deadline - (1 - PLANNING) * left
+        larger = _larger(planner, plan, fits, left / pace / FEWEST / len(found), rule, until)
         if larger is None and passes == FEWEST:  # the first stage goes on
             larger = plan
         plan, passes = larger, PASSES
-    return found
+    return False
 
 
 def _known(graph: FactorGraph, found: dict[Side, Tightened], plan: MiniBucketPlan, deadline: float) -> Ints | None:
@@ -238,7 +267,7 @@ def _known(graph: FactorGraph, found: dict[Side, Tightened], plan: MiniBucketPla
 def _fixed(planner: Planner, fits: Callable[[MiniBucketPlan], bool]) -> MiniBucketPlan:
     """The largest mini-buckets within the memory and `WORK`."""
     plan = planner.plan(FIRST)
-    return _larger(planner, plan, fits, WORK) or plan
+    return _larger(planner, plan, fits, WORK, "least fill", math.inf) or plan
 
 
 def _work(plan: MiniBucketPlan) -> int:
@@ -246,15 +275,35 @@ def _work(plan: MiniBucketPlan) -> int:
     return plan.entries + 5000 * len(plan.nodes)
 
 
+def _last_first_is_better(planner: Planner, deadline: float) -> bool:
+    """Whether this order gives a better upper bound than least fill with small mini-buckets after a few passes; with
+    large ones either may be better then.
+    """
+    trials = [Tightened("upper") for _ in range(2)]
+    rules: tuple[OrderName, ...] = ("least fill", "last first")
+    for rule, trial in zip(rules, trials, strict=True):
+        now = time.monotonic()
+        try:
+            trial.run(planner.plan(FIRST, rule), TRIAL, (now + TRIAL_SHARE * (deadline - now), deadline), None)
+        except OutOfTime:
+            return False
+    return trials[1].value < trials[0].value
+
+
 def _larger(
-    planner: Planner, plan: MiniBucketPlan, fits: Callable[[MiniBucketPlan], bool], work: float
+    planner: Planner,
+    plan: MiniBucketPlan,
+    fits: Callable[[MiniBucketPlan], bool],
+    work: float,
+    rule: OrderName,
+    until: float,
 ) -> MiniBucketPlan | None:
-    """The largest mini-buckets beyond those of a plan that memory and the work of a pass allow."""
+    """The largest mini-buckets beyond those of a plan that memory, the work of a pass and the time for plans allow."""
     found: MiniBucketPlan | None = None
     limit = float(max((node.size for node in plan.nodes), default=1))
-    while not (found or plan).exact:
+    while not (found or plan).exact and time.monotonic() < until:
         limit *= FACTOR
-        larger = planner.plan(limit)
+        larger = planner.plan(limit, rule)
         if _work(larger) > work or not fits(larger):
             break
         found = larger

@@ -20,8 +20,8 @@ FLOOR = 1e-300
 LOWER_WEIGHT = 1.0
 """Minus the weight of each mini-bucket but one of a lower bound, at first."""
 STEP = 2.0
-"""Length of a step of the weights of an upper bound along the gradient, relative to the mean entropy, whose size depends
-on the number of states."""
+"""Length of a step of the weights of an upper bound along the gradient, relative to the mean entropy, which depends on
+the number of states."""
 LOWER_STEP, LEAST_ENTROPY = 3.0, 0.3
 """The same for a lower bound, in nats, and the least entropy that a step is relative to."""
 LEAST_WEIGHT = 1e-6

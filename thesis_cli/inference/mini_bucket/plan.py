@@ -6,6 +6,7 @@ import heapq
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
@@ -13,6 +14,10 @@ from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.models.factor_graph import Factor, FactorGraph, squeezed
 
 Scope = tuple[int, ...]
+OrderName = Literal["least fill", "last first"]
+"""Orders of elimination; the last variable first, in a Bayesian network with parents before children, sums out
+children before their parents, so that tables of probabilities without evidence below them are 1.
+"""
 
 BLOCK = 4096
 """Entries of a table that share one row of offsets."""
@@ -126,9 +131,9 @@ class Planner:
         self._constant += sum(math.log(k) for i, k in enumerate(self._states) if i not in named | self._last)
         self._variables = sorted(named)
 
-    def plan(self, limit: float) -> MiniBucketPlan:
+    def plan(self, limit: float, rule: OrderName = "least fill") -> MiniBucketPlan:
         """Mini-buckets whose tables have at most `limit` entries, where the factors allow."""
-        cut = _Cut(self._states, [f.scope for f in self._factors], math.log(limit) + 1e-9, self._last)
+        cut = _Cut(self._states, [f.scope for f in self._factors], math.log(limit) + 1e-9, self._last, rule)
         order, found = cut.order(self._variables)
         at = {i: step for step, i in enumerate(order)}
         nodes: list[MiniBucket] = []
@@ -157,14 +162,16 @@ class Planner:
 
 
 class _Cut:
-    """Elimination of scopes by least fill, in which large buckets are divided.
+    """Elimination of scopes in which large buckets are divided.
 
-    The next variable is the one whose functions would join the fewest pairs of variables that no
+    By least fill, the next variable is the one whose functions would join the fewest pairs of variables that no
     function joins yet. What mini-buckets leave apart stays apart, so the order depends on the limit.
     """
 
-    def __init__(self, states: Sequence[int], scopes: Sequence[Scope], limit: float, last: Collection[int]) -> None:
-        self._logs, self._limit, self._last = [math.log(k) for k in states], limit, last
+    def __init__(
+        self, states: Sequence[int], scopes: Sequence[Scope], limit: float, last: Collection[int], rule: OrderName
+    ) -> None:
+        self._logs, self._limit, self._last, self._rule = [math.log(k) for k in states], limit, last, rule
         self._functions: dict[int, frozenset[int]] = {}  # by index: factors, and messages j as -1 - j
         self._around: list[set[int]] = [set() for _ in states]  # functions that name each variable
         self._near: list[dict[int, int]] = [{} for _ in states]  # number of functions shared with each other one
@@ -192,7 +199,9 @@ class _Cut:
                         del near[j]
 
     def _cost(self, i: int) -> tuple[bool, int, float, int]:
-        """Whether it comes last, pairs of neighbours that nothing joins, then the size of the table."""
+        """Whether it comes last, pairs of neighbours that nothing joins, then the size of the table, or its place."""
+        if self._rule == "last first":
+            return i in self._last, -i, 0.0, i
         near = self._near[i].keys()
         joined = sum(len(near & self._near[j].keys()) for j in near)
         return i in self._last, (len(near) * (len(near) - 1) - joined) // 2, self._size(near) + self._logs[i], i
