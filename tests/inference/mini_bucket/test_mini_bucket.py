@@ -17,7 +17,7 @@ from thesis_cli.inference.mini_bucket.passes import Passes
 from thesis_cli.inference.mini_bucket.plan import Planner
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import random_spin_glass
-from thesis_cli.studies.models.layered_networks import causes
+from thesis_cli.studies.models.families import causes
 
 
 def log_z(graph):
