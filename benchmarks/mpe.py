@@ -1,9 +1,10 @@
 """The most probable configuration of models beyond proof: what is found in 15 s of one core.
 
 `python benchmarks/mpe.py [SECONDS] [NAME ...]`. Families are like side chains of proteins, objects in pictures,
-Potts models, and grids with few or two states. Columns: TRW-S alone, which is what `map` found before it had moves of blocks;
-moves of blocks from there, in CPU seconds; toulbar2's variable neighbourhood search alone, in CPU seconds of a process
-of its own; `map` as it is, in wall-clock seconds, with its bound. Times to load code are not counted but for `map`.
+Potts models, and grids with few or two states. Columns: TRW-S alone, which is what `map` found before it had moves of
+blocks; moves of blocks from there, in CPU seconds; toulbar2's variable neighbourhood search alone, in CPU
+seconds of a process of its own; `map` as it is, in wall-clock seconds, with its bound. Times to load code are not
+counted but for `map`.
 """
 
 import subprocess
