@@ -1,9 +1,10 @@
 """The most probable configuration of models beyond proof: what is found in 15 s of one core.
 
 `python benchmarks/mpe.py [SECONDS] [NAME ...]`. Families are like side chains of proteins, objects in pictures,
-and grids with few or two states. Columns: TRW-S alone, which is what `map` found before it had moves of blocks;
-moves of blocks from there, in CPU seconds; toulbar2's variable neighbourhood search alone, in CPU seconds of a process
-of its own; `map` as it is, in wall-clock seconds, with its bound. Times to load code are not counted but for `map`.
+Potts models, and grids with few or two states. Columns: TRW-S alone, which is what `map` found before it had moves of
+blocks; moves of blocks from there, in CPU seconds; toulbar2's variable neighbourhood search alone, in CPU
+seconds of a process of its own; `map` as it is, in wall-clock seconds, with its bound. Times to load code are not
+counted but for `map`.
 """
 
 import subprocess
@@ -42,6 +43,16 @@ def objects(parts, places, rng):
     return FactorGraph([places] * parts, factors)
 
 
+def potts(parts, states, degree, rng):
+    """Random pairs, each with a reward or a cost for the same state."""
+    factors = [Factor((i,), rng.normal(0, 1, states)) for i in range(parts)]
+    for i in range(parts):
+        for j in range(i):
+            if rng.random() < degree / (parts - 1):
+                factors.append(Factor((j, i), rng.normal(0, 2) * np.eye(states)))
+    return FactorGraph([states] * parts, factors)
+
+
 def grid(side, states, rng):
     """A grid of random tables; of two states, a spin glass."""
     if states == 2:
@@ -58,6 +69,8 @@ MODELS = {
     "protein-60x80": (protein, 60, 80, 0.35),
     "objects-60x20": (objects, 60, 20),
     "objects-30x60": (objects, 30, 60),
+    "potts-100x20": (potts, 100, 20, 20),
+    "potts-200x40": (potts, 200, 40, 8),
     "grid-40x5": (grid, 40, 5),
     "grid-60x5": (grid, 60, 5),
     "grid-80x3": (grid, 80, 3),

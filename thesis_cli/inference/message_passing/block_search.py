@@ -161,8 +161,9 @@ class BlockSearch:
 
 
 def prepare() -> None:
-    """Call the kernel, so that it is compiled."""
-    BlockSearch(FactorGraph([2, 2], [Factor((0, 1), np.eye(2))])).improve(np.zeros(2, np.int64), visits=1)
+    """Call both kernels, so that they are compiled."""
+    search = BlockSearch(FactorGraph([2, 2], [Factor((0, 1), np.eye(2))]))
+    search.improve(np.zeros(2, np.int64), visits=4 * MOST_ROUND)
 
 
 def _span(table: Floats) -> float:

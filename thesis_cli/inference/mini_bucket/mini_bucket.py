@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from thesis_cli.base.arrays import Ints
@@ -206,8 +207,9 @@ def tightened(
     now = time.monotonic()
     if "upper" in found and _last_first_is_better(planner, deadline):
         until = now + LAST_FIRST_SHARE * (deadline - now)
-        if _stages(graph, planner, found, fits, "last first", until):
-            return found
+        with suppress(OutOfTime):
+            if _stages(graph, planner, found, fits, "last first", until):
+                return found
     _stages(graph, planner, found, fits, "least fill", deadline)
     return found
 
