@@ -291,7 +291,7 @@ def test_a_dry_run_finds_all_that_is_wrong_and_spends_nothing(cli, people):  # n
         r"noise .* norm 0\.",
         r"errors .* shares of rows to 0\.",
         r"time .* about [\d.]+ s of one core\n",
-        r"memory .* about [\d.]+ [MG]iB, of which [\d.]+ [MG]iB are the program",
+        r"memory .* about [\d,]+ MiB, of which [\d,]+ MiB are the program",
         "verdict .* would be made",
     ):
         assert re.search(line, result.out)

@@ -109,10 +109,11 @@ def test_without_pruning_every_program_is_examined_once(inputs: tuple[Type, ...]
 def test_all_programs_are_found_in_order(task: Task, order: Order) -> None:
     every = (p for t in (1, 2) for p in enumerated(task.inputs, t, order))
     fitting = list(dict.fromkeys(natural(p) for p in every if check(p, task)))
-    solution = DepthFirst(NONE).solve(task, order, Limits(2, count=10_000))
+    every_one = Limits(2, count=len(fitting) + 1)
+    solution = DepthFirst(NONE).solve(task, order, every_one)
     assert list(solution.programs) == fitting
     assert list(DepthFirst(NONE).solve(task, order, Limits(2, count=2)).programs) == fitting[:2]
-    ever = SortAndAdd(NONE).solve(task, order, Limits(2, count=10_000))
+    ever = SortAndAdd(NONE).solve(task, order, every_one)
     assert sorted(ever.programs, key=str) == sorted(fitting, key=str)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import Content, check_writable, write_atomic
-from thesis_cli.base.memory import bytes_text, peak_memory
+from thesis_cli.base.memory import peak_memory
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.release.budget import Spending, check_same, noise_dominated
 
@@ -348,7 +348,8 @@ def _needs(plan: ReleasePlan, count: int, made: int, checks: float, reading: flo
         return []  # the budget does not fit the method, as the line of the noise says
     seconds = checks + found.passes * reading + found.seconds
     passes = f"; the table is read {1 + found.passes} times" * bool(found.passes)
+    memory, program = ((count + 2**20 - 1) // 2**20 for count in (taken + found.memory, taken))
     return [
         ("time", f"about {seconds:.2g} s of one core{passes}"),
-        ("memory", f"about {bytes_text(taken + found.memory)}, of which {bytes_text(taken)} are the program"),
+        ("memory", f"about {memory:,} MiB, of which {program:,} MiB are the program"),
     ]
