@@ -13,8 +13,7 @@ from tests.conftest import ROOT
 from thesis_cli.base.errors import InputError
 from thesis_cli.commands.core.result import Result
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES
-from thesis_cli.synthesis.language.equivalence import PROBES
-from thesis_cli.synthesis.language.program import parse
+from thesis_cli.synthesis.language.program import PROBES, parse
 from thesis_cli.synthesis.language.task import Example, Task, check, load_tasks
 from thesis_cli.synthesis.search.solver import Solution
 

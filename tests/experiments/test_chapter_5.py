@@ -17,7 +17,7 @@ from thesis_cli.synthesis.language.dsl import ATTRIBUTES, DEFAULT, OPERATIONS
 from thesis_cli.synthesis.language.program import parse, search_space
 from thesis_cli.synthesis.language.program import run as run_program
 from thesis_cli.synthesis.language.task import Task
-from thesis_cli.synthesis.meant.kinds import known_examples
+from thesis_cli.synthesis.meant.fitting import known_examples
 from thesis_cli.synthesis.meant.meaning import meant
 from thesis_cli.synthesis.networks.network_guide import network_guide
 from thesis_cli.synthesis.networks.weights import load

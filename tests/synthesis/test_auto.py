@@ -13,7 +13,7 @@ from tests.synthesis.search.test_depth_first import ORDERS, UNIFORM, impossible
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.auto import Auto, MeetInTheMiddle
-from thesis_cli.synthesis.join import turns
+from thesis_cli.synthesis.join import join
 from thesis_cli.synthesis.language.dsl import DEFAULT, LIST
 from thesis_cli.synthesis.language.task import Task, check, load_tasks
 from thesis_cli.synthesis.search import bottom_up
@@ -66,7 +66,7 @@ def test_joins_find_several_programs() -> None:
 
 
 def test_a_full_bank_leaves_the_rest_to_depth_first_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "LINE", 1e9)  # the bank comes first
+    monkeypatch.setattr(join, "LINE", 1e9)  # the bank comes first
     monkeypatch.setattr(bottom_up, "FIRST", 8)
     solution = Auto().solve(impossible((LIST, LIST)), UNIFORM, Limits(3, memory=1e-6))
     assert (solution.program, solution.stopped, solution.exhausted) == (None, "memory", 3)

@@ -16,9 +16,8 @@ from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.language.dsl import DEEPCODER, EXTENDED, LANGUAGES, Semantics
 from thesis_cli.synthesis.language.program import parse, run
 from thesis_cli.synthesis.language.task import Example, Task, check, load_tasks
-from thesis_cli.synthesis.search.depth_first import DepthFirst
+from thesis_cli.synthesis.search.depth_first import NONE, DepthFirst
 from thesis_cli.synthesis.search.solver import Limits, Order
-from thesis_cli.synthesis.search.spaces import NONE
 from thesis_cli.synthesis.solvers import SOLVERS, solver
 
 WIDE = Semantics(dsl="extended")

@@ -10,8 +10,7 @@ from tests.synthesis.brute_force import fitting
 from tests.tiers import examples
 from thesis_cli.synthesis.language.dsl import DEFAULT, INT, Operation, Semantics, Value
 from thesis_cli.synthesis.language.task import Example, Task
-from thesis_cli.synthesis.search.depth_first import Examination
-from thesis_cli.synthesis.search.spaces import Pruning, every
+from thesis_cli.synthesis.search.depth_first import Examination, Pruning, every
 
 
 @pytest.mark.parametrize("semantics", [DEFAULT, Semantics("floor", -40, 30), Semantics(dsl="extended")], ids=str)

@@ -100,7 +100,6 @@ PARTS = (
         (("synthesize", {"tasks": "{folder}/task.json", "timeout": 60}),),
         (
             "thesis_cli.synthesis.search.execution",
-            "thesis_cli.synthesis.search.moves",
             "thesis_cli.synthesis.networks.next_line",
             "thesis_cli.synthesis.networks.state_kernels",
         ),

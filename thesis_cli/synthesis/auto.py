@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thesis_cli.synthesis.join.turns import Turns, prepare
+from thesis_cli.synthesis.join.join import Turns, prepare
 from thesis_cli.synthesis.language.dsl import DEFAULT, Semantics
 from thesis_cli.synthesis.language.task import Task
 from thesis_cli.synthesis.search.depth_first import DepthFirst, Run
-from thesis_cli.synthesis.search.refutation import refutation
-from thesis_cli.synthesis.search.solver import Limits, LineOrder, Order, Solution
+from thesis_cli.synthesis.search.solver import Limits, LineOrder, Order, Solution, refutation
 
 if TYPE_CHECKING:
     from thesis_cli.synthesis.guided.anytime_beam import WideningBeam

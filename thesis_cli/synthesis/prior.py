@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.language.dsl import DEEPCODER, EXTENDED, Language, Semantics
-from thesis_cli.synthesis.language.equivalence import Kept, probes
+from thesis_cli.synthesis.language.program import Kept, probes
 from thesis_cli.synthesis.language.program_codes import SIGNATURES
 from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.search.solver import Order
@@ -167,8 +167,7 @@ def _drawn_shares(language: Language, programs: int) -> Floats:
     import numpy as np
 
     from thesis_cli.synthesis.search.depth_first import Pruning
-    from thesis_cli.synthesis.search.execution import start, step
-    from thesis_cli.synthesis.search.moves import moves
+    from thesis_cli.synthesis.search.execution import moves, start, step
 
     rng = np.random.default_rng(SEED)
     semantics = Semantics(dsl=language.name)

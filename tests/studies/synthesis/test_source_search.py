@@ -7,9 +7,8 @@ import pytest
 
 from thesis_cli.studies.synthesis.guided_searches import Programs, SourceSearch
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES, DEEPCODER
-from thesis_cli.synthesis.search.depth_first import SLICE, DepthFirst, SortAndAdd
+from thesis_cli.synthesis.search.depth_first import NONE, SLICE, DepthFirst, SortAndAdd
 from thesis_cli.synthesis.search.solver import Limits, Order
-from thesis_cli.synthesis.search.spaces import NONE
 from thesis_cli.synthesis.training.corpora import held_out
 
 SEARCHES = {"dfs": DepthFirst(NONE), "sort-and-add": SortAndAdd(NONE, again=True)}

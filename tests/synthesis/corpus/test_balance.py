@@ -6,8 +6,7 @@ import pytest
 from tests.synthesis.corpus.test_behaviours import every
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.corpus import behaviours
-from thesis_cli.synthesis.corpus.balance import KEPT, NUMBER, Proposal, batches, weights_of
-from thesis_cli.synthesis.corpus.balance_fit import _fitted, proposal
+from thesis_cli.synthesis.corpus.balance import KEPT, NUMBER, Proposal, _fitted, batches, proposal, weights_of
 from thesis_cli.synthesis.corpus.corpus import TYPES
 from thesis_cli.synthesis.corpus.corpus_maker import CorpusPlan, make_corpus
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES, DEEPCODER, DEFAULT, FUNCTIONS, INT, LIST
@@ -133,7 +132,7 @@ def test_weights_by_length_add_up_to_the_programs_of_each():
 def test_programs_that_are_drawn_stand_for_all_that_are_well_typed(monkeypatch, uncached):
     """With what is enumerated cut to 1 line, so that programs of 2 lines are drawn."""
     whole = make_corpus(CorpusPlan(2, 10**4, shorter=True, signatures=[(LIST,)]), np.random.default_rng(0))
-    for module in ("behaviours", "balance", "balance_fit", "corpus_maker"):
+    for module in ("behaviours", "balance", "corpus_maker"):
         monkeypatch.setattr(f"thesis_cli.synthesis.corpus.{module}.ENUMERATED", 1)
     uncached(behaviours._enumerated, proposal)
     plan = CorpusPlan(2, 40, shorter=True, signatures=[(LIST,)], balance=("length",))

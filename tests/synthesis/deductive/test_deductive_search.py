@@ -29,8 +29,7 @@ from thesis_cli.synthesis.language.dsl import (
     Semantics,
     Value,
 )
-from thesis_cli.synthesis.language.equivalence import natural
-from thesis_cli.synthesis.language.program import parse, run
+from thesis_cli.synthesis.language.program import natural, parse, run
 from thesis_cli.synthesis.language.task import Example, Task, check
 from thesis_cli.synthesis.search.depth_first import Clock
 from thesis_cli.synthesis.search.length_by_length import doubling_sets

@@ -19,7 +19,7 @@ from thesis_cli.synthesis.deductive import smt_search as smt
 from thesis_cli.synthesis.deductive.smt_formulas import Application, Encoding, network
 from thesis_cli.synthesis.deductive.smt_search import Smt
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES, DEEPCODER, DEFAULT, INT, LIST, Operation, Semantics, Value
-from thesis_cli.synthesis.language.equivalence import natural
+from thesis_cli.synthesis.language.program import natural
 from thesis_cli.synthesis.language.task import Example, Task, check
 from thesis_cli.synthesis.search.depth_first import Clock
 from thesis_cli.synthesis.search.solver import Limits, Order

@@ -21,8 +21,7 @@ from thesis_cli.synthesis.language.program import Program, parse, run
 from thesis_cli.synthesis.language.task import Example, Task, check
 from thesis_cli.synthesis.networks.next_line import PRUNING
 from thesis_cli.synthesis.search.depth_first import Run
-from thesis_cli.synthesis.search.execution import Pool, start, step
-from thesis_cli.synthesis.search.moves import Moves, moves
+from thesis_cli.synthesis.search.execution import Moves, Pool, moves, start, step
 from thesis_cli.synthesis.search.solver import Limits
 
 SHARING = parse(

@@ -13,8 +13,7 @@ from thesis_cli.synthesis.language.dsl import ATTRIBUTES, BY_NAME, DEEPCODER, IN
 from thesis_cli.synthesis.language.program import parse, run
 from thesis_cli.synthesis.language.task import Example, Task, check
 from thesis_cli.synthesis.search.depth_first import NONE
-from thesis_cli.synthesis.search.execution import start
-from thesis_cli.synthesis.search.moves import moves
+from thesis_cli.synthesis.search.execution import moves, start
 from thesis_cli.synthesis.search.solver import Limits, Order
 
 ROWS = ((3, (5, 1, 4, 2)), (2, (7, 9, 0)), (1, (6, 3, 8, 2, 5)))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.synthesis.join.test_roots import value_of
 from tests.synthesis.test_fuzz import cases_of
-from thesis_cli.synthesis.join.inverses import Goal, invert, unwound, wrap
+from thesis_cli.synthesis.join.backward import Goal, invert, unwound, wrap
 from thesis_cli.synthesis.language.dsl import BY_NAME, Operation, Semantics, Value
 
 NARROW = Semantics(low=-4, high=5)

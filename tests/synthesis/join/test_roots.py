@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from tests.synthesis.test_fuzz import cases_of, random_value
 from thesis_cli.synthesis.auto import MeetInTheMiddle
-from thesis_cli.synthesis.join import roots
-from thesis_cli.synthesis.join.root_chains import ROOTS
-from thesis_cli.synthesis.join.roots import Roots
+from thesis_cli.synthesis.join import join
+from thesis_cli.synthesis.join.backward import ROOTS
+from thesis_cli.synthesis.join.join import Roots
 from thesis_cli.synthesis.language.dsl import (
     BY_NAME,
     DEEPCODER,
@@ -137,7 +137,7 @@ def test_all_pairs_below_a_root_are_found(drawn: tuple[Task, Semantics]) -> None
     limits = Limits(5, count=10**4)
     bank = Bank(task, Order.uniform(), limits, meaning)
     hits: list[Tree] = []
-    with patch.object(roots, "HITS", 10**4), patch.object(roots, "SLICE", 10**4):
+    with patch.object(join, "ROOT_HITS", 10**4), patch.object(join, "ROOT_SLICE", 10**4):
         search = Roots(bank, task, limits, meaning)
         for _ in range(2):
             search.grow()

@@ -11,8 +11,7 @@ from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.auto import Auto
 from thesis_cli.synthesis.deductive.deductive_search import Deductive
 from thesis_cli.synthesis.language.dsl import DEFAULT, INT, LIST, OPERATIONS, Type, Value
-from thesis_cli.synthesis.language.equivalence import PROBES, Kept, naturalness, probes
-from thesis_cli.synthesis.language.program import Program, parse, run
+from thesis_cli.synthesis.language.program import PROBES, Kept, Program, naturalness, parse, probes, run
 from thesis_cli.synthesis.language.task import Example, Task, check
 from thesis_cli.synthesis.search.bottom_up import BottomUp
 from thesis_cli.synthesis.search.depth_first import DepthFirst

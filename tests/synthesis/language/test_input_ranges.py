@@ -10,7 +10,7 @@ from tests.tiers import examples
 from thesis_cli.synthesis.corpus.sampling_kernels import count_completions, sample
 from thesis_cli.synthesis.language.dsl import DEEPCODER, DEFAULT, INT, OPERATIONS, Semantics
 from thesis_cli.synthesis.language.input_range_kernels import propagate
-from thesis_cli.synthesis.language.operation_kernels import bounds_of
+from thesis_cli.synthesis.language.packing import bounds_of
 from thesis_cli.synthesis.language.program import Line, Program, parse
 from thesis_cli.synthesis.language.program_codes import SIGNATURES, decode, encode
 
@@ -112,7 +112,6 @@ def test_a_function_of_which_nothing_is_known_restricts_nothing():
     from numba import njit
 
     from thesis_cli.synthesis.language.input_range_kernels import RULES
-    from thesis_cli.synthesis.language.operation_kernels import bounds_of
 
     unknown = RULES["unknown"]
     rule = njit(lambda bounds: unknown(0, 3, 4, 20, bounds))

@@ -11,7 +11,7 @@ from numba import njit
 
 from tests.tiers import examples
 from thesis_cli.synthesis.language.dsl import DEFAULT, INT, OPERATIONS, Operation, Semantics, Type, Value
-from thesis_cli.synthesis.language.packing import WIDTH, pack
+from thesis_cli.synthesis.language.packing import WIDTH, bounds_of, pack
 from thesis_cli.synthesis.search.depth_first import Lanes
 
 ROUNDS = examples(1080)
@@ -59,7 +59,7 @@ def split(pool: Lanes, examples: int) -> tuple[Lanes, Lanes]:
 
 @pytest.mark.parametrize("semantics", SEMANTICS, ids=str)
 def test_operations_are_those_of_the_plain_interpreter(semantics: Semantics) -> None:
-    from thesis_cli.synthesis.language.operation_kernels import apply, bounds_of
+    from thesis_cli.synthesis.language.operation_kernels import apply
 
     for operation in OPERATIONS:
         rng = Random(operation.name)
@@ -81,7 +81,7 @@ def test_operations_are_those_of_the_plain_interpreter(semantics: Semantics) -> 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_all_examples_at_once_are_each_by_itself(operation: Operation) -> None:
-    from thesis_cli.synthesis.language.operation_kernels import apply, bounds_of
+    from thesis_cli.synthesis.language.operation_kernels import apply
 
     rng, bounds = Random(operation.name), bounds_of(DEFAULT)
     seen = set()

@@ -10,10 +10,8 @@ from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.language.dsl import DEFAULT
 from thesis_cli.synthesis.language.program import parse, run
 from thesis_cli.synthesis.language.task import Example, Task
-from thesis_cli.synthesis.meant.asking import _candidates, _gain, questions, variants
-from thesis_cli.synthesis.meant.classes import collect, program_of
-from thesis_cli.synthesis.meant.inputs import inputs_like
-from thesis_cli.synthesis.meant.posterior import posterior
+from thesis_cli.synthesis.meant.classes import collect, inputs_like, program_of
+from thesis_cli.synthesis.meant.meaning import _candidates, _gain, posterior, questions, variants
 from thesis_cli.synthesis.search.solver import Limits
 
 SORTED = parse("a <- [int]; b <- SORT a")

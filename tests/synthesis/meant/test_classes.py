@@ -8,8 +8,7 @@ from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.language.dsl import DEEPCODER, DEFAULT, OPERATIONS, Semantics
 from thesis_cli.synthesis.language.program import Line, Program, parse, run
 from thesis_cli.synthesis.language.task import Example, Task, check
-from thesis_cli.synthesis.meant.classes import Runner, collect, lines_of
-from thesis_cli.synthesis.meant.inputs import inputs_for, inputs_like
+from thesis_cli.synthesis.meant.classes import Runner, collect, inputs_for, inputs_like, lines_of
 from thesis_cli.synthesis.search.solver import Limits
 
 TASK = Task("t", (Example(((2, 5),), 5),))

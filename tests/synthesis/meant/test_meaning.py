@@ -9,12 +9,9 @@ from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.language.dsl import DEFAULT
 from thesis_cli.synthesis.language.program import parse, run
 from thesis_cli.synthesis.language.task import Example, Task
-from thesis_cli.synthesis.meant.classes import collect
-from thesis_cli.synthesis.meant.fitting import fit
-from thesis_cli.synthesis.meant.inputs import OWN
-from thesis_cli.synthesis.meant.kinds import FRESH, KINDS, known_examples
-from thesis_cli.synthesis.meant.meaning import meant, with_doubts
-from thesis_cli.synthesis.meant.posterior import COLUMNS, posterior, weights
+from thesis_cli.synthesis.meant.classes import OWN, collect
+from thesis_cli.synthesis.meant.fitting import FRESH, KINDS, fit, known_examples
+from thesis_cli.synthesis.meant.meaning import COLUMNS, meant, posterior, weights, with_doubts
 from thesis_cli.synthesis.search.depth_first import DepthFirst
 from thesis_cli.synthesis.search.solver import Limits
 

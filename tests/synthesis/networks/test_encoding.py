@@ -7,7 +7,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.corpus.corpus_maker import CorpusPlan, make_corpus
 from thesis_cli.synthesis.language.dsl import DEFAULT, INT, LIST, Semantics
 from thesis_cli.synthesis.language.task import Example, Task, load_tasks, tasks_of
-from thesis_cli.synthesis.networks.encoding import encode
+from thesis_cli.synthesis.networks.feed_forward import encode
 
 NARROW = Semantics(low=-99, high=70, longest=12)
 

@@ -13,8 +13,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.language.dsl import Semantics
 from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.networks import feed_forward
-from thesis_cli.synthesis.networks.encoding import Encoded, encode
-from thesis_cli.synthesis.networks.feed_forward import FeedForward
+from thesis_cli.synthesis.networks.feed_forward import Encoded, FeedForward, encode
 from thesis_cli.synthesis.networks.weights import Weights, load
 
 TASKS = [

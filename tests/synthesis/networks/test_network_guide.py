@@ -13,7 +13,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.language.dsl import DEFAULT
 from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.networks import network_guide as module
-from thesis_cli.synthesis.networks.encoding import encode
+from thesis_cli.synthesis.networks.feed_forward import encode
 from thesis_cli.synthesis.networks.network_guide import NetworkGuide, network_guide
 from thesis_cli.synthesis.networks.weights import config_of, load, save
 from thesis_cli.synthesis.prior import Guide

@@ -14,8 +14,7 @@ from thesis_cli.synthesis.networks import next_line
 from thesis_cli.synthesis.networks.next_line import PRUNING, LayerSizes, NextLine
 from thesis_cli.synthesis.networks.relation_kernels import ALONE, FEATURES, LOGARITHMS, relate
 from thesis_cli.synthesis.networks.weights import config_of, save
-from thesis_cli.synthesis.search.execution import Pool, start, step
-from thesis_cli.synthesis.search.moves import moves
+from thesis_cli.synthesis.search.execution import Pool, moves, start, step
 
 SIZES = LayerSizes(pair=9, variable=8, state=7, own=6, rank=3)
 CLOSE = {"rtol": 0, "atol": 1e-4}

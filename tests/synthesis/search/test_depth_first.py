@@ -14,11 +14,11 @@ from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.studies.synthesis.thesis_programs import SHOWN, Shown
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES, BY_NAME, DEFAULT, INT, LIST, OPERATIONS, Semantics, Type
-from thesis_cli.synthesis.language.equivalence import natural
-from thesis_cli.synthesis.language.program import Line, Program, parse, run, search_space
+from thesis_cli.synthesis.language.program import Line, Program, natural, parse, run, search_space
 from thesis_cli.synthesis.language.task import Example, Task, check
 from thesis_cli.synthesis.search.depth_first import (
     ALL,
+    EVERY,
     NONE,
     SLICE,
     DepthFirst,
@@ -28,7 +28,6 @@ from thesis_cli.synthesis.search.depth_first import (
     active_sets,
 )
 from thesis_cli.synthesis.search.solver import Limits, Order, Solution
-from thesis_cli.synthesis.search.spaces import EVERY
 
 UNIFORM = Order.uniform()
 

@@ -14,8 +14,7 @@ from thesis_cli.synthesis.language.dsl import BY_NAME, INT, LIST, OPERATIONS, Ty
 from thesis_cli.synthesis.language.program import Line, Program
 from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.search.depth_first import NONE, Pruning
-from thesis_cli.synthesis.search.execution import Pool, start, step
-from thesis_cli.synthesis.search.moves import moves
+from thesis_cli.synthesis.search.execution import Pool, moves, start, step
 
 Codes = tuple[tuple[int, ...], ...]
 

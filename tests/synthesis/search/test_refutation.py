@@ -17,9 +17,8 @@ from thesis_cli.synthesis.deductive.deductive_search import Deductive
 from thesis_cli.synthesis.language.dsl import DEEPCODER, DEFAULT, LIST, Semantics, Type, Value
 from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.search.bottom_up import BottomUp
-from thesis_cli.synthesis.search.depth_first import NONE, DepthFirst, SortAndAdd
-from thesis_cli.synthesis.search.refutation import RULES, may_end, refuted
-from thesis_cli.synthesis.search.solver import Limits, Order, Solver
+from thesis_cli.synthesis.search.depth_first import NONE, RULES, DepthFirst, SortAndAdd, may_end
+from thesis_cli.synthesis.search.solver import Limits, Order, Solver, refuted
 
 LONGER = Task("longer", (Example(((1, 2), 5), (1,)), Example(((1, 2), 3), (1, 2, 3))))
 SOLVERS: list[Solver] = [Auto(), DepthFirst(), SortAndAdd(), BottomUp(), Deductive()]

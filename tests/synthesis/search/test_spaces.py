@@ -11,10 +11,9 @@ from thesis_cli.synthesis.auto import Auto
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES, DEFAULT, LIST
 from thesis_cli.synthesis.language.program import parse, run, search_space
 from thesis_cli.synthesis.language.task import Example, Task
-from thesis_cli.synthesis.search import spaces
-from thesis_cli.synthesis.search.depth_first import DepthFirst, Examination
+from thesis_cli.synthesis.search import depth_first
+from thesis_cli.synthesis.search.depth_first import NONE, DepthFirst, Examination, Space, bands
 from thesis_cli.synthesis.search.solver import Limits, Order
-from thesis_cli.synthesis.search.spaces import NONE, Space, bands
 
 ROWS = ((5, -2, 7, 3), (1, 4, 4, -6, 2), (-3, 8, 0))
 
@@ -25,11 +24,11 @@ SHARP = Order(tuple(LIKELY.get(name, 0.002 + 0.001 * place) for place, name in e
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bands at lengths that tests can go through."""
-    monkeypatch.setattr(spaces, "SMALL", 1e3)
-    monkeypatch.setattr(spaces, "FIRST", 1e2)
-    monkeypatch.setattr(spaces, "bands", bands.__wrapped__)
+    monkeypatch.setattr(depth_first, "SMALL", 1e3)
+    monkeypatch.setattr(depth_first, "FIRST", 1e2)
+    monkeypatch.setattr(depth_first, "bands", bands.__wrapped__)
     monkeypatch.setattr("thesis_cli.synthesis.search.depth_first.bands", bands.__wrapped__)
-    monkeypatch.setattr("thesis_cli.synthesis.join.turns.bands", bands.__wrapped__)
+    monkeypatch.setattr("thesis_cli.synthesis.join.join.bands", bands.__wrapped__)
 
 
 def task_of(text: str, name: str = "drawn") -> Task:

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.torch
 from tests.synthesis.networks.test_feed_forward import TASKS, ULPS  # noqa: E402
 from thesis_cli.base.errors import InputError  # noqa: E402
 from thesis_cli.synthesis.language.dsl import Semantics  # noqa: E402
-from thesis_cli.synthesis.networks.encoding import encode  # noqa: E402
+from thesis_cli.synthesis.networks.feed_forward import encode  # noqa: E402
 from thesis_cli.synthesis.networks.gru import Recurrent, lengths_of  # noqa: E402
 from thesis_cli.synthesis.networks.weights import config_of, load, save  # noqa: E402
 from thesis_cli.synthesis.training import feed_forward as gru  # noqa: E402

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from thesis_cli.synthesis.networks.next_line import PRUNING, LayerSizes, NextLine, places_of
-from thesis_cli.synthesis.search.execution import start, step
-from thesis_cli.synthesis.search.moves import moves
+from thesis_cli.synthesis.search.execution import moves, start, step
 from thesis_cli.synthesis.training.corpora import held_out
 
 torch = pytest.importorskip("torch")

@@ -19,8 +19,7 @@ from thesis_cli.synthesis.language.task import Example, Task, check  # noqa: E40
 from thesis_cli.synthesis.networks.network_guide import network_guide  # noqa: E402
 from thesis_cli.synthesis.networks.program_decoder import network  # noqa: E402
 from thesis_cli.synthesis.networks.weights import config_of, save  # noqa: E402
-from thesis_cli.synthesis.search.execution import start, step  # noqa: E402
-from thesis_cli.synthesis.search.moves import moves  # noqa: E402
+from thesis_cli.synthesis.search.execution import moves, start, step  # noqa: E402
 from thesis_cli.synthesis.search.solver import Limits, Order, TokenOrder  # noqa: E402
 from thesis_cli.synthesis.training.corpora import TrainingData, held_out  # noqa: E402
 from thesis_cli.synthesis.training.program_decoder import ProgramLearner, mixed  # noqa: E402

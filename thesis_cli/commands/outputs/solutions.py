@@ -29,7 +29,7 @@ def log_prior(program: Program, order: Order) -> float:
 
 def ranked(found: Solution, order: Order) -> Solution:
     """A solution whose programs are ranked: shorter first, then by prior, then the more natural."""
-    from thesis_cli.synthesis.language.equivalence import naturalness
+    from thesis_cli.synthesis.language.program import naturalness
 
     def rank(place: int) -> tuple[float, ...]:
         program = found.programs[place]
@@ -195,7 +195,7 @@ def _skipped(task: BadTask) -> str:
 
 def _listing(found: Solution, limits: Limits) -> str:
     """Number of listed programs, whether there may be more, and the probes that compare them."""
-    from thesis_cli.synthesis.language.equivalence import PROBES
+    from thesis_cli.synthesis.language.program import PROBES
 
     count = len(found.programs)
     if count == limits.count:

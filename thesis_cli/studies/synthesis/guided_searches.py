@@ -7,7 +7,7 @@ they examine, at the source's speed: it is the same on every machine.
 
 They examine all programs of a length, so how many come before a program depends on types alone, and
 `Programs` counts them. Only programs that may fit are run: a search that leaves out those that cannot,
-and those for which an earlier or a shorter one fits (`spaces.Pruning`), finds the same first program.
+and those for which an earlier or a shorter one fits (`depth_first.Pruning`), finds the same first program.
 `DepthFirst(NONE)` and `SortAndAdd(NONE, again=True)` are the searches themselves, which examine some
 5e7 programs a second; they give the same programs and numbers of programs, and stop at the same ones.
 """
@@ -25,9 +25,8 @@ from thesis_cli.studies.synthesis.incidence import incidence
 from thesis_cli.studies.synthesis.predictions import guide_of, trainings
 from thesis_cli.synthesis.language.dsl import DEFAULT, INT, OPERATIONS, Semantics
 from thesis_cli.synthesis.language.task import Example, Task, check
-from thesis_cli.synthesis.search.depth_first import SLICE, Clock, Examination, active_sets
+from thesis_cli.synthesis.search.depth_first import SLICE, Clock, Examination, Space, active_sets
 from thesis_cli.synthesis.search.solver import Limits, Order, Solution, Solver
-from thesis_cli.synthesis.search.spaces import Space
 from thesis_cli.synthesis.training.corpora import held_out
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from thesis_cli.synthesis.language.dsl import DEFAULT, MOST_INPUTS
 from thesis_cli.synthesis.language.packing import NULL
 from thesis_cli.synthesis.language.program_codes import arrangements
 from thesis_cli.synthesis.language.program_codes import encode as codes_of
-from thesis_cli.synthesis.networks.encoding import encode
+from thesis_cli.synthesis.networks.feed_forward import encode
 from thesis_cli.synthesis.training.corpora import EXAMPLES, HELD_OUT, TESTED
 
 

@@ -11,13 +11,12 @@ import pandas as pd
 from thesis_cli.base.arrays import Floats
 from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.auto import Auto
-from thesis_cli.synthesis.join.turns import prepare
+from thesis_cli.synthesis.join.join import prepare
 from thesis_cli.synthesis.language.dsl import DEFAULT
 from thesis_cli.synthesis.language.program import Program, run
 from thesis_cli.synthesis.language.task import Example, Task
-from thesis_cli.synthesis.meant.classes import Runner, collect, lines_of
-from thesis_cli.synthesis.meant.inputs import OWN
-from thesis_cli.synthesis.meant.kinds import known_examples, told
+from thesis_cli.synthesis.meant.classes import OWN, Runner, collect, lines_of
+from thesis_cli.synthesis.meant.fitting import known_examples, told
 from thesis_cli.synthesis.meant.meaning import weighed
 from thesis_cli.synthesis.search.solver import Limits, Solution
 from thesis_cli.synthesis.training.corpora import held_out

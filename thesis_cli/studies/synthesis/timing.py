@@ -14,9 +14,8 @@ import numpy as np
 
 from thesis_cli.synthesis.language.dsl import DEFAULT, INT, Type, Value
 from thesis_cli.synthesis.language.task import Example, Task
-from thesis_cli.synthesis.search.depth_first import DepthFirst, Examination, SortAndAdd, prepare
+from thesis_cli.synthesis.search.depth_first import EVERY, NONE, DepthFirst, Examination, SortAndAdd, prepare
 from thesis_cli.synthesis.search.solver import Limits, Order, Solution, Solver
-from thesis_cli.synthesis.search.spaces import EVERY, NONE
 from thesis_cli.synthesis.solvers import SOLVERS as REGISTERED
 
 SOLVERS: dict[str, Solver] = {

@@ -2,6 +2,6 @@
 
 Start with `corpus_maker.py`. `corpus.py` holds a corpus as arrays, `corpus_file.py` and
 `corpus_shards.py` on disk; `behaviours.py` and `exact_behaviours.py` decide which programs do the same;
-`balance.py` and `balance_fit.py` draw from other distributions than the uniform one; `shares.py` counts
+`balance.py` draws from other distributions than the uniform one; `shares.py` counts
 what programs use. May import `language`.
 """

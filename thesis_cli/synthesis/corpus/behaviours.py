@@ -16,7 +16,7 @@ import numpy as np
 from thesis_cli.base.arrays import Bools, Ints, Words
 from thesis_cli.synthesis.corpus.exact_behaviours import ExactBehaviours
 from thesis_cli.synthesis.language.dsl import DEEPCODER, INT, Semantics, Type, Value
-from thesis_cli.synthesis.language.packing import Lanes, pack
+from thesis_cli.synthesis.language.packing import Lanes, bounds_of, pack
 from thesis_cli.synthesis.language.program_codes import MOST_LINES, Signature
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class KeyTable:
 
     Attributes
     ----------
-    words : the table, as `key_table_kernels` describes it.
+    words : the table, as `behaviour_kernels` describes it.
     entries : number of entries in use.
     """
 
@@ -39,7 +39,7 @@ class KeyTable:
 
     def make_room(self, keys: int) -> None:
         """Grow until so many more keys fit; at most half of it is then in use."""
-        from thesis_cli.synthesis.corpus.key_table_kernels import rehash
+        from thesis_cli.synthesis.corpus.behaviour_kernels import rehash
 
         size = len(self.words)
         while size < 2 * (self.entries + keys + 2):
@@ -50,7 +50,7 @@ class KeyTable:
 
     def enter(self, keys: Words, length: int) -> Bools:
         """Enter keys, shape (P, .), of programs of so many lines; whether each is new."""
-        from thesis_cli.synthesis.corpus.key_table_kernels import enter_keys
+        from thesis_cli.synthesis.corpus.behaviour_kernels import enter_keys
 
         self.make_room(keys.size)
         new = np.zeros(keys.size, dtype=np.bool_)
@@ -59,7 +59,7 @@ class KeyTable:
 
     def lengths(self, keys: Words) -> Ints:
         """Number of lines that each key, shape (P, .), was entered with; 0 if it was not."""
-        from thesis_cli.synthesis.corpus.key_table_kernels import lengths_of
+        from thesis_cli.synthesis.corpus.behaviour_kernels import lengths_of
 
         lengths = np.zeros(keys.size, dtype=np.int64)
         lengths_of(self.words, np.ascontiguousarray(keys).ravel(), lengths)
@@ -131,7 +131,6 @@ class Behaviours:
 
     def __init__(self, inputs: Signature, semantics: Semantics) -> None:
         from thesis_cli.synthesis.corpus.behaviour_kernels import enter_inputs
-        from thesis_cli.synthesis.language.operation_kernels import bounds_of
 
         self.inputs = inputs
         self.kinds: Bools = np.array([kind is INT for kind in inputs])

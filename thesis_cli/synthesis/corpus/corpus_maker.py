@@ -34,12 +34,11 @@ from thesis_cli.base.arrays import Bools, Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.parallel import Threads
 from thesis_cli.base.progress import Tick
-from thesis_cli.synthesis.corpus.balance import Feature, TimedBatch, batches, weights_of
-from thesis_cli.synthesis.corpus.balance_fit import proposal
+from thesis_cli.synthesis.corpus.balance import Feature, TimedBatch, batches, proposal, weights_of
 from thesis_cli.synthesis.corpus.behaviours import ENUMERATED, Behaviours, distinct, enumerated
 from thesis_cli.synthesis.corpus.corpus import TYPES, Corpus, Labelled, join
 from thesis_cli.synthesis.language.dsl import DEEPCODER, DEFAULT, MOST_INPUTS, Semantics
-from thesis_cli.synthesis.language.packing import NULL, WIDTH
+from thesis_cli.synthesis.language.packing import NULL, WIDTH, bounds_of
 from thesis_cli.synthesis.language.program import Program
 from thesis_cli.synthesis.language.program_codes import (
     MOST_LINES,
@@ -340,7 +339,6 @@ class _Source:
         """The programs that can be given examples, with these and their rates, and which of the
         batch they are."""
         from thesis_cli.synthesis.corpus.sampling_kernels import draw_examples
-        from thesis_cli.synthesis.language.operation_kernels import bounds_of
 
         semantics, inputs, codes = self._plan.semantics, self._behaviours.inputs, batch.codes
         shape = (len(codes), self._plan.examples, MOST_INPUTS + 1, semantics.longest)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thesis_cli.synthesis.language.dsl import Semantics, Value
+from thesis_cli.synthesis.language.packing import bounds_of
 from thesis_cli.synthesis.language.program import run
 from thesis_cli.synthesis.language.program_codes import MOST_LINES, Signature, decode
 
@@ -65,7 +66,6 @@ class ExactBehaviours:
 
     def _keys(self, codes: Codes) -> Words:
         from thesis_cli.synthesis.corpus.exact_kernels import ABSENT, BEYOND, OPEN, WITHIN, exact_hashes
-        from thesis_cli.synthesis.language.operation_kernels import bounds_of
 
         shape = (len(codes), len(self._probes), len(self._probes[0]))
         hashes, states = np.zeros(shape, dtype=np.uint64), np.zeros(shape, dtype=np.int8)

@@ -18,11 +18,11 @@ import numpy.typing as npt
 from thesis_cli.base.arrays import Bools, Ints, Words
 from thesis_cli.base.compiled import ZERO, helper, kernel
 from thesis_cli.synthesis.corpus.sampling_kernels import mix
-from thesis_cli.synthesis.language.dispatch import by_operation
 from thesis_cli.synthesis.language.dsl import DEEPCODER, check_rules
 from thesis_cli.synthesis.language.input_range_kernels import BY, arguments_in, operation_in
-from thesis_cli.synthesis.language.lanes import inlined
-from thesis_cli.synthesis.language.operation_kernels import GIVES_INT, NUMBERS, Bounds
+from thesis_cli.synthesis.language.lanes import by_operation, inlined
+from thesis_cli.synthesis.language.operation_kernels import GIVES_INT, NUMBERS
+from thesis_cli.synthesis.language.packing import Bounds
 
 if TYPE_CHECKING:
     from thesis_cli.synthesis.language.program_codes import Codes

@@ -14,8 +14,8 @@ from thesis_cli.base.arrays import Bools, Floats, Ints, Words
 from thesis_cli.base.compiled import ONE, ZERO, helper, kernel
 from thesis_cli.synthesis.language.dsl import DEEPCODER, MOST_INPUTS
 from thesis_cli.synthesis.language.input_range_kernels import arguments_in, code_in, operation_in, propagate
-from thesis_cli.synthesis.language.operation_kernels import GIVES_INT, INT_LIST, LIST, LIST_LIST, TAKES, Bounds, apply
-from thesis_cli.synthesis.language.packing import NULL, WIDTH, Lanes, row_size
+from thesis_cli.synthesis.language.operation_kernels import GIVES_INT, INT_LIST, LIST, LIST_LIST, TAKES, apply
+from thesis_cli.synthesis.language.packing import NULL, WIDTH, Bounds, Lanes, row_size
 from thesis_cli.synthesis.language.program_codes import MOST_LINES, Codes
 
 if TYPE_CHECKING:

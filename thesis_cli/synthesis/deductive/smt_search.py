@@ -11,8 +11,7 @@ from thesis_cli.synthesis.language.dsl import DEFAULT, INT, LIST, OPERATIONS, Se
 from thesis_cli.synthesis.language.program import Line, Program, run
 from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.search.length_by_length import LengthByLength
-from thesis_cli.synthesis.search.refutation import refutation
-from thesis_cli.synthesis.search.solver import Limits, Order, Solution
+from thesis_cli.synthesis.search.solver import Limits, Order, Solution, refutation
 
 
 class Smt:

@@ -24,14 +24,12 @@ from thesis_cli.synthesis.language.dsl import DEFAULT, Semantics
 from thesis_cli.synthesis.language.task import Task
 from thesis_cli.synthesis.networks import next_line
 from thesis_cli.synthesis.networks.next_line import PRUNING, NextLine
-from thesis_cli.synthesis.search import execution, moves
+from thesis_cli.synthesis.search import execution
 from thesis_cli.synthesis.search.depth_first import Run
-from thesis_cli.synthesis.search.refutation import refutation
-from thesis_cli.synthesis.search.solver import GIB, Limits, LineOrder, Order, Solution, Stop
+from thesis_cli.synthesis.search.solver import GIB, Limits, LineOrder, Order, Solution, Stop, refutation
 
 if TYPE_CHECKING:
-    from thesis_cli.synthesis.search.execution import Pool
-    from thesis_cli.synthesis.search.moves import Moves
+    from thesis_cli.synthesis.search.execution import Moves, Pool
 
 WIDTH = 8
 """Partial programs of each length in the first beam."""
@@ -57,7 +55,6 @@ MOST_PROGRAMS = 10
 def prepare() -> None:
     """Compile the search, or load it, before any clock runs."""
     execution.prepare()
-    moves.prepare()
     tails.prepare()
 
 
@@ -185,7 +182,7 @@ class WideningBeam:
 
     def _next_lines(self, layer: _Layer) -> tuple[Moves, npt.NDArray[np.float64]]:
         """The next lines of partial programs, and their scores."""
-        listed = moves.moves(layer.pool, pruning=PRUNING)
+        listed = execution.moves(layer.pool, pruning=PRUNING)
         return listed, layer.scores[listed.parents] + self._policy.scores(layer.pool, listed)
 
     def _extend(self, layer: _Layer, listed: Moves, scores: npt.NDArray[np.float64]) -> tuple[_Layer, bool]:

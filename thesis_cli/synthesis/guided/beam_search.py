@@ -11,12 +11,10 @@ import numpy.typing as npt
 
 from thesis_cli.synthesis.language.dsl import DEFAULT, OPERATIONS, Semantics
 from thesis_cli.synthesis.language.task import Task
-from thesis_cli.synthesis.search import depth_first, execution, moves
+from thesis_cli.synthesis.search import depth_first, execution
 from thesis_cli.synthesis.search.depth_first import Run
-from thesis_cli.synthesis.search.execution import Pool, start, step
-from thesis_cli.synthesis.search.moves import Moves
-from thesis_cli.synthesis.search.refutation import refutation
-from thesis_cli.synthesis.search.solver import GIB, Limits, Order, Solution, Stop, TokenOrder
+from thesis_cli.synthesis.search.execution import Moves, Pool, start, step
+from thesis_cli.synthesis.search.solver import GIB, Limits, Order, Solution, Stop, TokenOrder, refutation
 
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Floats, Ints
@@ -215,7 +213,7 @@ class _BeamSearch:
                 if self._run.clock.is_up:
                     return None
                 part = pool.take(np.arange(first, min(first + PART, len(pool))))
-                found = moves.moves(part)
+                found = execution.moves(part)
                 rows, scores = self._scores.lines(states[first : first + PART], part, found, line)
                 after.append(rows)
                 chosen.add(found.lines, found.parents + first, total[first : first + PART][found.parents] + scores)
@@ -261,5 +259,5 @@ def best(scores: Floats, count: int) -> Ints:
 @cache
 def prepare() -> None:
     """Compile what a search calls, or load it."""
-    for module in (depth_first, execution, moves):
+    for module in (depth_first, execution):
         module.prepare()

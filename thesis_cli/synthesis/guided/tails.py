@@ -2,7 +2,7 @@
 
 A policy need not choose the last lines of a program. All ways to complete a partial program with
 one or two more lines are examined depth first in some ten microseconds. A bank and its joins
-(`turns.Turns`) reach further. For them the results of all lines so far are inputs, which cost
+(`join.Turns`) reach further. For them the results of all lines so far are inputs, which cost
 nothing, however often they are taken: a join alone finds expressions, which compute a result anew
 each time.
 """
@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thesis_cli.synthesis.join import turns as searches
-from thesis_cli.synthesis.join.turns import LINE, Turns
+from thesis_cli.synthesis.join import join as searches
+from thesis_cli.synthesis.join.join import LINE, Turns
 from thesis_cli.synthesis.language.dsl import Semantics
 from thesis_cli.synthesis.language.program import Line, Program
 from thesis_cli.synthesis.language.task import Example, Task
-from thesis_cli.synthesis.search.depth_first import Examination, Run
+from thesis_cli.synthesis.search.depth_first import Examination, Run, every
 from thesis_cli.synthesis.search.solver import Limits, Order, Stop
-from thesis_cli.synthesis.search.spaces import every
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,7 +1,6 @@
 """Search that meets in the middle: a bank of values forward, goals backward from the output.
 
-`join.py` joins lists of the bank by ZIPWITH (`inverses.py` goes back through what can be inverted);
-`roots.py` does so below operations that cannot be inverted
-(`root_chains.py`); `turns.py` takes turns between them and depth-first search. May
-import `search` and `language`.
+Start with `join.py`: joins of lists of the bank by ZIPWITH, below operations that can be inverted and below
+others, in turn with depth-first search. `backward.py` goes back from the output. May import `search` and
+`language`.
 """

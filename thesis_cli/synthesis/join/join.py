@@ -2,14 +2,22 @@
 
 A bank (`bottom_up`) holds the values of all small expressions. Goals are lists from which
 operations that can be inverted lead to the output. Where a goal is the result of ZIPWITH, a join
-(`join_kernels`) finds both its arguments in the bank at once, and a double join those of two
-ZIPWITH, one inside the other. TAKE, DROP, HEAD and ACCESS of what a ZIPWITH gives are joins, too:
-they only choose which part of the lists is compared.
+(`Join`, compiled in `join_kernels`) finds both its arguments in the bank at once, and a double join
+those of two ZIPWITH, one inside the other. TAKE, DROP, HEAD and ACCESS of what a ZIPWITH gives are
+joins, too: they only choose which part of the lists is compared.
+
+Of other last lines that cannot be inverted (`Roots`, compiled in `roots_kernels`), such as SUM or
+FILTER, many lists give the same. But each bounds the lengths and items of the list below it
+(`backward`). If that list is ZIPWITH f a b, these bounds and a bound the items of b, by an interval
+each. So, for each list a, all lists b are tested by columns, thousands at a time, and the few that
+pass are evaluated.
+
+The bank, both kinds of joins and depth-first search take turns (`Turns`), the cheapest one next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from heapq import heappop, heappush
@@ -18,14 +26,16 @@ from itertools import count
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.synthesis.join.inverses import Path, unwound, wrap
-from thesis_cli.synthesis.join.join_kernels import ALONE, FOUND, Search, join, join_twice
-from thesis_cli.synthesis.join.join_view_kernels import Part, View, index, pack
+from thesis_cli.base.arrays import Ints
+from thesis_cli.synthesis.join import roots_kernels as kernels
+from thesis_cli.synthesis.join.backward import Chains, Path, RootChain, rows_of, unwound, wrap
+from thesis_cli.synthesis.join.join_kernels import ALONE, FOUND, Part, Search, View, index, join, join_twice, pack_lists
 from thesis_cli.synthesis.language.dsl import BY_NAME, DEFAULT, LIST, Semantics, Value
-from thesis_cli.synthesis.language.packing import WIDTH, Lanes
+from thesis_cli.synthesis.language.packing import WIDTH, Lanes, bounds_of, pack
 from thesis_cli.synthesis.language.task import Example, Task
-from thesis_cli.synthesis.search.bottom_up import Bank, Tree
-from thesis_cli.synthesis.search.depth_first import Run
+from thesis_cli.synthesis.search import bottom_up, depth_first
+from thesis_cli.synthesis.search.bottom_up import CLOSE, Bank, Tree
+from thesis_cli.synthesis.search.depth_first import Clock, Run, bands
 from thesis_cli.synthesis.search.solver import Limits, Order, Stop
 
 
@@ -98,7 +108,7 @@ class Lists:
         keys = np.empty((used, 2), dtype=np.uint64)
         seen = np.full(2 << used.bit_length(), -1, dtype=np.int32)
         part = Part(columns, needs.astype(np.int64), root.exact, multipliers)
-        count = int(pack(bank.rows.pool, bank.rows.kinds[:used], part, rows, packed, keys, seen))
+        count = int(pack_lists(bank.rows.pool, bank.rows.kinds[:used], part, rows, packed, keys, seen))
         heads = 2 << max(count.bit_length(), 6)
         self.rows = rows[:count].copy()
         self.view = View(
@@ -232,9 +242,7 @@ class Join:
                 self._plan(root, goals, list(sizes), pairs, rows)
             known += new
 
-    def _plan(
-        self, root: Root, goals: Goals, sizes: list[int], pairs: list[tuple[int, int]], rows: npt.NDArray[np.int64]
-    ) -> None:
+    def _plan(self, root: Root, goals: Goals, sizes: list[int], pairs: list[tuple[int, int]], rows: Ints) -> None:
         """Plan joins of lists of up to some sizes, and double joins beside lists of another size.
 
         `rows` are the numbers of values by size.
@@ -271,7 +279,7 @@ class Join:
             offsets = tuple(numbers[useful][place - 1].tolist())
             yield Root(offsets, counts, last == DROP, (last, row), FURTHER * place)
 
-    def _numbers(self, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _numbers(self, count: int) -> tuple[Ints, Ints]:
         """Rows of the first numbers of the bank, and their values, shape (count, M)."""
         rows = np.flatnonzero(self._bank.rows.kinds[: self._bank.kept + 1])
         rows = rows[rows > 0][:count]
@@ -347,13 +355,238 @@ class Join:
                 yield (TAKE, int(takers[place]), tree)
 
 
+ROOT_SHARED = 2
+"""Operations that a tree may have beyond the greatest length, since a program computes equal parts
+once."""
+
+ROOT_HITS = 64
+"""Hits of one call of the kernel."""
+
+ROOT_SLICE = 10**7
+"""Work after which the clock is looked at."""
+
+ROOTS = 8.0, 240.0, 480.0
+"""Roots of 1, 2 and 3 operations, about as many as there are; those of several operations are
+tested less sharply, and count four times."""
+
+PLANNED, QUERY, PAIR = 100_000.0, 600.0, 3.0
+"""Nanoseconds for a root that is to be planned, for a list a with one root, and for a
+list b with them."""
+
+
+class Roots:
+    """Pairs of lists of a bank that give the output below a last line that cannot be inverted.
+
+    A step takes the roots of so many operations, and the pairs of lists of two sizes; the cheapest
+    step goes first. When the bank has grown, only pairs with a new list are new steps.
+
+    Parameters
+    ----------
+    bank : bank of the task.
+    task, limits, semantics : arguments of a solver.
+    """
+
+    def __init__(self, bank: Bank, task: Task, limits: Limits, semantics: Semantics) -> None:
+        self._bank, self._task, self._limits = bank, task, limits
+        self._bounds = bounds_of(semantics)
+        self._chains = Chains(bank, task, semantics)
+        self._sides: dict[int, kernels.Side] = {}
+        self._plans: dict[int, tuple[list[RootChain], kernels.RootPlan, Lanes]] = {}
+        self._steps: list[tuple[float, int, int, int]] = []
+        self._known = -1
+        self._found = np.zeros((ROOT_HITS, 4), dtype=np.int64)
+
+    @property
+    def next(self) -> float:
+        """Expected nanoseconds of the next step; infinite if there is none."""
+        return self._steps[-1][0] if self._steps else np.inf
+
+    def grow(self) -> None:
+        """Plan the steps of all sizes that the bank has now."""
+        size = self._bank.size
+        counts = np.bincount(
+            self._bank.sizes, weights=~self._bank.rows.kinds[: self._bank.kept + 1], minlength=size + 1
+        )
+        for c, roots in enumerate(ROOTS[: size + 1], 1):
+            planned = 0.0 if c in self._plans else PLANNED * roots
+            for j in range(size + 1):
+                for i in range(j + 1):
+                    if max(j, c - 1) > self._known and c + i + j < self._limits.max_length + ROOT_SHARED:
+                        work = roots * float(counts[i]) * (QUERY + PAIR * float(counts[j]))
+                        self._steps.append((STEP + planned + work, c, i, j))
+        self._known = size
+        self._steps.sort(reverse=True)
+
+    def advance(self, run: Run) -> Stop:
+        """Do the next step, and report programs and nodes to a search."""
+        _, c, i, j = self._steps.pop()
+        more = True
+        state = np.zeros(8, dtype=np.int64)
+        while more:
+            more, trees = self._search(c, i, j, state)
+            run.clock.nodes += int(state[7])
+            self._bank.report(run, trees)
+            if run.clock.is_up:
+                return run.clock.stop
+            more = more and not run.complete
+        return ""
+
+    def _search(self, c: int, i: int, j: int, state: Ints) -> tuple[bool, list[Tree]]:
+        """Work for a while; returns whether more is to do, and trees of the output."""
+        roots, plan, scratch = self._plan(c)
+        sides = self._side(i), self._side(j)
+        state[3], state[4], state[5], state[6], state[7] = 0, i == j, 0, ROOT_SLICE, 0
+        more = kernels.search(self._bank.rows.pool, sides, plan, scratch, self._bounds, state, self._found)
+        return more, [self._tree(roots, *hit) for hit in self._found[: state[3]].tolist()]
+
+    def _tree(self, roots: Sequence[RootChain], root: int, f: int, a: int, b: int) -> Tree:
+        return roots[root].above(
+            (int(kernels.ZIPS[f]), b, a) if f == kernels.SUBTRACTED else (int(kernels.ZIPS[f]), a, b)
+        )
+
+    def _plan(self, c: int) -> tuple[list[RootChain], kernels.RootPlan, Lanes]:
+        """Roots with so many operations."""
+        if c not in self._plans:
+            self._plans[c] = self._compile(self._chains.of(c))
+        return self._plans[c]
+
+    def _compile(self, roots: list[RootChain]) -> tuple[list[RootChain], kernels.RootPlan, Lanes]:
+        """Roots, their tests in tables, and a pool with their targets and numbers."""
+        goals = list(dict.fromkeys(root.goal for root in roots))
+        rows = sorted({number for root in roots for _, number in root.steps if number >= 0})
+        blank = [self._bank.rows.pool[:1]] * kernels.FREE
+        scratch = np.concatenate([*blank, *(pack([goal.values], 1) for goal in goals), self._bank.rows.pool[rows]])
+        places = {row: kernels.FREE + len(goals) + n for n, row in enumerate(rows)}
+        tests: list[tuple[int, ...]] = []
+        parts, chains = [], []
+        for root in roots:
+            parts.append([len(tests) + n for n in (0, root.lengths, root.items, len(root.tests))])
+            tests += root.tests
+            chain = [(o.id, places.get(number, -1)) for o, number in root.steps]
+            chains.append(chain + [(-1, -1)] * (2 - len(chain)))
+        targets = [kernels.FREE + goals.index(root.goal) for root in roots]
+        shapes = ((tests, (-1, 6)), (parts, (-1, 4)), (chains, (-1, 2, 2)), (targets, (-1,)))
+        return roots, kernels.RootPlan(*(np.array(x, dtype=np.int64).reshape(shape) for x, shape in shapes)), scratch
+
+    def _side(self, size: int) -> kernels.Side:
+        """Lists of a size that are long enough, by column."""
+        if size not in self._sides:
+            pool, rows = self._bank.rows.pool, rows_of(self._bank, size, False)
+            chains = self._chains
+            lengths = pool[rows][:, chains.columns[: len(chains.least)]]
+            rows = rows[(lengths >= chains.least).all(1)]
+            columns = np.empty((len(chains.columns), len(rows)), dtype=np.int16)
+            kernels.gather(pool, rows, chains.columns, columns)
+            self._sides[size] = kernels.Side(columns, rows)
+        return self._sides[size]
+
+
+LINE, KEPT, LAST = 15.0, 300.0, 60.0
+"""Nanoseconds for a program of a depth-first search, for a tree that may enter the bank, and for
+one that is only compared."""
+
+PLAN = 1e6
+"""Nanoseconds for a size of the bank besides: joins are planned."""
+
+
 @cache
 def prepare() -> None:
-    """Compile the joins, or load them, before any clock runs."""
+    """Compile all searches, or load them, before any clock runs."""
+    depth_first.prepare()
+    bottom_up.prepare()
+    limits, order = Limits(2), Order.uniform()
     task = Task("any", (Example(((0, 1),), (0, 1)),))
-    limits = Limits(2)
-    run = Run("join", task, limits, DEFAULT)
-    joins = Join(Bank(task, Order.uniform(), limits, DEFAULT), task, limits, DEFAULT)
+    joins = Join(Bank(task, order, limits, DEFAULT), task, limits, DEFAULT)
     joins.grow()
     while joins.next < np.inf:
-        joins.advance(run)
+        joins.advance(Run("join", task, limits, DEFAULT))
+    task = Task("any", (Example(((1, 2),), 5),))
+    bank = Bank(task, order, limits, DEFAULT)
+    bank.make(Clock())
+    roots = Roots(bank, task, limits, DEFAULT)
+    roots.grow()
+    roots.advance(Run("join", task, limits, DEFAULT))
+
+
+class Turns:
+    """The searches, and what the next turn of each should cost.
+
+    Attributes
+    ----------
+    full : "memory" if the bank has reached the limit.
+
+    Parameters
+    ----------
+    run : search to which programs are reported.
+    task, order, limits, semantics : arguments of a solver.
+    close : excess of lines up to which a program is shortened, as in a `Bank`.
+    """
+
+    def __init__(
+        self, run: Run, task: Task, order: Order, limits: Limits, semantics: Semantics, close: int = CLOSE
+    ) -> None:
+        self.full: Stop = ""
+        self._run, self._order, self._limits = run, order, limits
+        self._bank = Bank(task, order, limits, semantics)
+        self._bank.close = close
+        self._joins: tuple[Join | Roots, ...] = (
+            Join(self._bank, task, limits, semantics),
+            Roots(self._bank, task, limits, semantics),
+        )
+        self._lines, self._trees = _Effort(), _Effort()
+        self._spent = [0.0, 0.0]
+
+    @property
+    def spent(self) -> float:
+        """Expected nanoseconds of all turns so far."""
+        return sum(self._spent)
+
+    def take(self, prove: bool) -> str:
+        """Take the next turn, of the side that will then have cost less: depth-first search, or the
+        bank and its joins.
+
+        Returns
+        -------
+        The search; empty if none is left.
+        """
+        run, growing = self._run, not self.full and self._bank.size < self._limits.max_length
+        joins = min(self._joins, key=lambda joins: joins.next)
+        tree = KEPT if self._bank.size + 1 < self._limits.max_length else LAST
+        costs = {"dfs": LINE * self._lines.next if prove else np.inf}
+        if not run.complete:
+            costs |= {"bottom-up": PLAN + tree * self._trees.next if growing else np.inf, "join": joins.next}
+        name = min(costs, key=lambda name: costs[name] + self._spent[name == "dfs"])
+        if costs[name] == np.inf:
+            return ""
+        self._spent[name == "dfs"] += costs[name]
+        before = run.nodes
+        if name == "join":
+            joins.advance(run)
+            return name
+        if name == "bottom-up":
+            short = self._bank.grow(run)
+            self.full = "memory" if short == "memory" else self.full
+            self._trees.add(run.nodes - before)
+            for joins in self._joins:
+                joins.grow()
+            return name
+        length = run.exhausted + 1
+        in_time = all(run.shortest == length or run.examine(length, space, 1) for space in bands(self._order, length))
+        self._lines.add(run.nodes - before)
+        if in_time and run.shortest > length:
+            run.exhausted = length
+        return name
+
+
+class _Effort:
+    """Nodes of the last two steps of a search, and the number expected for the next one."""
+
+    def __init__(self) -> None:
+        self._last, self._before = 0, 0
+
+    def add(self, nodes: int) -> None:
+        self._last, self._before = nodes, self._last
+
+    @property
+    def next(self) -> float:
+        return self._last**2 / max(self._before, 1)

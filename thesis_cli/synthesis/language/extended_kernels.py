@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from thesis_cli.base.compiled import kernel
-from thesis_cli.synthesis.language.dispatch import by_operation
 from thesis_cli.synthesis.language.dsl import BINARY, COMPARISON, DEEPCODER, LAMBDAS, LONGEST, OPERATIONS, PREDICATE
 from thesis_cli.synthesis.language.lanes import (
+    by_operation,
     clear,
     copy_lengths,
     end,

@@ -17,10 +17,10 @@ import numpy as np
 
 from thesis_cli.base.arrays import Ints
 from thesis_cli.base.compiled import helper, kernel
-from thesis_cli.synthesis.language.dispatch import by_operation
 from thesis_cli.synthesis.language.dsl import DEEPCODER, check_rules
-from thesis_cli.synthesis.language.lanes import inlined
-from thesis_cli.synthesis.language.operation_kernels import INT_LIST, TAKES, Bounds
+from thesis_cli.synthesis.language.lanes import by_operation, inlined
+from thesis_cli.synthesis.language.operation_kernels import INT_LIST, TAKES
+from thesis_cli.synthesis.language.packing import Bounds
 from thesis_cli.synthesis.language.program_codes import arguments_of, code_of, operation_of
 
 if TYPE_CHECKING:

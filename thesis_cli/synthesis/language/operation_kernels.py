@@ -5,17 +5,17 @@ plain reference."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from thesis_cli.base.compiled import ZERO, kernel
-from thesis_cli.synthesis.language.dispatch import by_operation
-from thesis_cli.synthesis.language.dsl import INT, OPERATIONS, Lambda, Semantics, check_rules
+from thesis_cli.synthesis.language.dsl import INT, OPERATIONS, Lambda, check_rules
 from thesis_cli.synthesis.language.dsl import LIST as LIST_TYPE
 from thesis_cli.synthesis.language.extended_kernels import KERNELS as EXTENDED_KERNELS
 from thesis_cli.synthesis.language.extended_kernels import extended
 from thesis_cli.synthesis.language.lanes import (
+    by_operation,
     clamp,
     clear,
     copy_lengths,
@@ -51,26 +51,6 @@ ANY_LENGTH = np.array([o.output is INT or o.function.lengthens for o in OPERATIO
 
 KEEPS_LENGTH = np.array([o.function.keeps_length for o in OPERATIONS])
 """Whether the result is a list as long as its list, or as the shorter of two."""
-
-
-class Bounds(NamedTuple):
-    """The part of `dsl.Semantics` that kernels need.
-
-    Attributes
-    ----------
-    low, high : the range of numbers, int16.
-    floor : whether quotients are rounded down.
-    """
-
-    low: np.int16
-    high: np.int16
-    floor: bool
-
-
-def bounds_of(semantics: Semantics) -> Bounds:
-    """The bounds of some semantics."""
-    return Bounds(np.int16(semantics.low), np.int16(semantics.high), semantics.division == "floor")
-
 
 _QUOTIENTS = {
     2: ((1, 0, 1, 1), (1, 0, 0, 1)),

@@ -1,4 +1,4 @@
-"""Values in lanes, as compiled code reads them.
+"""Values in lanes, and the bounds on their numbers, as compiled code reads them.
 
 A value is a row of a pool. It has `WIDTH` int16 lanes for each of M examples, one example after the
 other, then the length of each. Lanes beyond the length, at least one, hold NULL; a number is a list
@@ -9,7 +9,7 @@ lengths would not; where a loop cannot become one, the length that is stored bou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -66,3 +66,22 @@ def refuse(task: Task, semantics: Semantics) -> None:
     if longest >= WIDTH:
         problem = f"a compiled search takes no list of {longest} numbers"
         raise InputError(problem, f"it may have at most {WIDTH - 1}")
+
+
+class Bounds(NamedTuple):
+    """The part of `dsl.Semantics` that kernels need.
+
+    Attributes
+    ----------
+    low, high : the range of numbers, int16.
+    floor : whether quotients are rounded down.
+    """
+
+    low: np.int16
+    high: np.int16
+    floor: bool
+
+
+def bounds_of(semantics: Semantics) -> Bounds:
+    """The bounds of some semantics."""
+    return Bounds(np.int16(semantics.low), np.int16(semantics.high), semantics.division == "floor")

@@ -1,13 +1,16 @@
 """Learns the weights of the posterior: `python -m thesis_cli.synthesis.meant.fitting`, some 4 minutes.
 
 Random programs of 1 to 6 lines, none of which does what a held-out one does, get 1 to 10 examples, with
-inputs of each kind (`kinds`). The programs that fit are collected as for a user, in the order of the
-prior, and the weights maximise the probability of the behaviour of the program on inputs of the
-task's own kind (conditional logit, with a ridge). Then the questions to which the answer gives the right
-output tell, all other weights being as they are, how much less is left to what was not collected.
+inputs of each of the `KINDS`, on which experiments measure the answers as well. The programs that fit are
+collected as for a user, in the order of the prior, and the weights maximise the probability of the behaviour
+of the program on inputs of the task's own kind (conditional logit, with a ridge). Then the questions to which
+the answer gives the right output tell, all other weights being as they are, how much less is left to what was
+not collected.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -17,16 +20,74 @@ from thesis_cli.base.pool import Killed, answers
 from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.auto import Auto
 from thesis_cli.synthesis.corpus.corpus_maker import CorpusPlan, make_corpus
-from thesis_cli.synthesis.language.dsl import DEFAULT
-from thesis_cli.synthesis.language.program import Program
-from thesis_cli.synthesis.language.task import Task
-from thesis_cli.synthesis.meant.classes import Collection, Runner, collect, lines_of
-from thesis_cli.synthesis.meant.inputs import OWN
-from thesis_cli.synthesis.meant.kinds import KINDS, known_examples, told
-from thesis_cli.synthesis.meant.meaning import weighed
-from thesis_cli.synthesis.meant.posterior import COLUMNS, CONFIRMED, TABLE, alike, features
+from thesis_cli.synthesis.language.dsl import DEFAULT, INT, Type, Value
+from thesis_cli.synthesis.language.program import Program, run
+from thesis_cli.synthesis.language.task import Example, Task
+from thesis_cli.synthesis.meant.classes import OWN, Collection, Inputs, Runner, collect, lines_of
+from thesis_cli.synthesis.meant.meaning import COLUMNS, CONFIRMED, TABLE, alike, features, weighed
 from thesis_cli.synthesis.search.solver import Limits
 from thesis_cli.synthesis.training.corpora import held_out
+
+KINDS = {"varied": (1, 20, None), "small": (3, 6, (0, 9)), "signed": (4, 8, (-20, 20)), "large": (5, 12, (1, 99))}
+"""Shortest and longest list, and range of the numbers; without one, each input has a magnitude of its own,
+from 2 to 256, and a quarter has no negative number, as in a corpus (`corpus_maker`)."""
+
+FRESH = 64
+"""Further inputs on which an answer is compared with the program."""
+
+DRAWN, CALM = 600, 0.5
+"""Inputs that are drawn, and the part of them from which on magnitudes shrink, for programs that leave
+the range of numbers on most inputs."""
+
+
+def draw_inputs(types: Sequence[Type], kind: str, rng: np.random.Generator, reach: float = 1.0) -> Inputs:
+    """Inputs of a kind, whose numbers reach a part of its range."""
+    shortest, longest, bounds = KINDS[kind]
+    if bounds is None:
+        most = 2 << int(max(rng.integers(8, size=2)))
+        bounds = (0 if rng.integers(4) == 0 else -most, min(most, DEFAULT.high))
+    low, high = (int(np.ceil(reach * bound)) for bound in bounds)
+    length = int(rng.integers(shortest, longest + 1))
+
+    def value(type: Type) -> Value:
+        if type is INT:
+            return int(rng.integers(0, length + 1)) if rng.integers(4) else int(rng.integers(low, high + 1))
+        n = length if rng.integers(2) else int(rng.integers(shortest, longest + 1))
+        return tuple(map(int, rng.integers(low, high + 1, n)))
+
+    return tuple(map(value, types))
+
+
+def known_examples(program: Program, kind: str, count: int, rng: np.random.Generator) -> list[Example] | None:
+    """Examples of a program, `count` to show and `FRESH` to compare; None if it has too few.
+
+    The inputs are drawn until the program has a value. Those shown have different outputs as long
+    as there are any.
+    """
+    calm = [1.0 if k < CALM * DRAWN else 2.0 ** (-8 * (k / DRAWN - CALM)) for k in range(DRAWN)]
+    drawn = list(dict.fromkeys(draw_inputs(program.inputs, kind, rng, reach) for reach in calm))
+    codes = Runner(drawn, DEFAULT, wide=False).codes(lines_of(program)[None])[0]
+    places = [place for place, code in enumerate(codes.tolist()) if code]
+    firsts = list({int(codes[place]): place for place in reversed(places)}.values())
+    shown = sorted(firsts)[:count]
+    shown += [place for place in places if place not in shown][: count - len(shown)]
+    fresh = [place for place in places if place not in shown][:FRESH]
+    if len(fresh) < FRESH or (len(firsts) == 1 and count > 1):
+        return None
+    found = []
+    for place in [*shown, *fresh]:
+        output = run(program, drawn[place])
+        assert output is not None
+        found.append(Example(drawn[place], output))
+    same = any(all(example.inputs[i] == example.output for example in found) for i in range(len(program.inputs)))
+    return None if same else found
+
+
+def told(program: Program, questions: Iterable[Inputs]) -> Example | None:
+    """The answer of a user who means a program to the first question for which it has a value."""
+    outputs = ((inputs, run(program, inputs)) for inputs in questions)
+    return next((Example(inputs, output) for inputs, output in outputs if output is not None), None)
+
 
 LENGTHS, EXAMPLES = (1, 2, 3, 4, 5, 6), (1, 2, 3, 4, 5, 10)
 TASKS, ASKED, SEED = 80, 48, 0

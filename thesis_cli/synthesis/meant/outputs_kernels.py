@@ -9,8 +9,8 @@ import numpy as np
 from thesis_cli.base.arrays import Ints, Words
 from thesis_cli.base.compiled import kernel
 from thesis_cli.synthesis.corpus.sampling_kernels import mix
-from thesis_cli.synthesis.language.operation_kernels import Bounds, apply
-from thesis_cli.synthesis.language.packing import Lanes
+from thesis_cli.synthesis.language.operation_kernels import apply
+from thesis_cli.synthesis.language.packing import Bounds, Lanes
 
 LANE_WORDS = 8
 """Words of 64 bits that hold the lanes of a value on one example."""

@@ -30,7 +30,7 @@ from thesis_cli.synthesis.language.dsl import ATTRIBUTES
 from thesis_cli.synthesis.networks.feed_forward import ROWS, TYPE_BITS, VALUES, sigmoid
 
 if TYPE_CHECKING:
-    from thesis_cli.synthesis.networks.encoding import Encoded
+    from thesis_cli.synthesis.networks.feed_forward import Encoded
     from thesis_cli.synthesis.networks.weights import Array, Weights
 
 

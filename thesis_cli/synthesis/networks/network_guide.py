@@ -15,8 +15,7 @@ import numpy as np
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES
 from thesis_cli.synthesis.language.task import Example, Task
-from thesis_cli.synthesis.networks.encoding import encode
-from thesis_cli.synthesis.networks.feed_forward import FeedForward
+from thesis_cli.synthesis.networks.feed_forward import FeedForward, encode
 from thesis_cli.synthesis.networks.gru import Recurrent
 from thesis_cli.synthesis.networks.program_decoder import ProgramNetwork
 from thesis_cli.synthesis.networks.weights import SUFFIX, Weights, load
@@ -25,7 +24,7 @@ from thesis_cli.synthesis.search.solver import LineOrder, Order, TokenOrder
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Floats
     from thesis_cli.synthesis.language.task import Task
-    from thesis_cli.synthesis.networks.encoding import Encoded
+    from thesis_cli.synthesis.networks.feed_forward import Encoded
     from thesis_cli.synthesis.networks.weights import Array
 
 DEFAULT = "lines-4"

@@ -24,13 +24,12 @@ from thesis_cli.synthesis.language.packing import Lanes
 from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.networks import weights as files
 from thesis_cli.synthesis.search.depth_first import ALL, Pruning
+from thesis_cli.synthesis.search.execution import moves as moves_of
 from thesis_cli.synthesis.search.execution import start
-from thesis_cli.synthesis.search.moves import moves as moves_of
 
 if TYPE_CHECKING:
     from thesis_cli.synthesis.networks.next_line_kernels import EncodingTable, States
-    from thesis_cli.synthesis.search.execution import Pool
-    from thesis_cli.synthesis.search.moves import Moves
+    from thesis_cli.synthesis.search.execution import Moves, Pool
 
 Scores = npt.NDArray[np.float32]
 

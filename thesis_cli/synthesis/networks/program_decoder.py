@@ -36,8 +36,7 @@ import numpy.typing as npt
 from thesis_cli.base.arrays import Bools
 from thesis_cli.synthesis.language.dsl import DEEPCODER, INT, LIST, MOST_INPUTS, OPERATIONS, Type
 from thesis_cli.synthesis.language.program_codes import arguments_of, operation_of
-from thesis_cli.synthesis.networks.encoding import encode
-from thesis_cli.synthesis.networks.feed_forward import FeedForward
+from thesis_cli.synthesis.networks.feed_forward import FeedForward, encode
 from thesis_cli.synthesis.networks.feed_forward import shapes_of as shapes_of_encoder
 from thesis_cli.synthesis.networks.gru import GruCell, cell_shapes
 from thesis_cli.synthesis.networks.weights import load
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from thesis_cli.synthesis.corpus.corpus import Corpus
     from thesis_cli.synthesis.language.dsl import Semantics, Type
     from thesis_cli.synthesis.language.task import Task
-    from thesis_cli.synthesis.networks.encoding import Encoded
+    from thesis_cli.synthesis.networks.feed_forward import Encoded
     from thesis_cli.synthesis.networks.weights import Array, Weights
 
 SHIPPED = "program"

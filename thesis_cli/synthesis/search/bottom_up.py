@@ -28,13 +28,11 @@ import numpy.typing as npt
 from thesis_cli.base.arrays import Ints
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.language.dsl import DEFAULT, INT, OPERATIONS, Semantics, Type, Value
-from thesis_cli.synthesis.language.packing import WIDTH, pack
+from thesis_cli.synthesis.language.packing import WIDTH, bounds_of, pack
 from thesis_cli.synthesis.language.program import Line, Program, program_on
 from thesis_cli.synthesis.language.task import Example, Task, check
-from thesis_cli.synthesis.search.depth_first import SLICE, Clock, Examination, Run
-from thesis_cli.synthesis.search.refutation import refutation
-from thesis_cli.synthesis.search.solver import GIB, Limits, Order, Solution, Stop
-from thesis_cli.synthesis.search.spaces import every
+from thesis_cli.synthesis.search.depth_first import SLICE, Clock, Examination, Run, every
+from thesis_cli.synthesis.search.solver import GIB, Limits, Order, Solution, Stop, refutation
 
 if TYPE_CHECKING:
     from thesis_cli.synthesis.search.bottom_up_kernels import BankRows
@@ -145,7 +143,6 @@ class Bank:
     def __init__(
         self, task: Task, order: Order, limits: Limits, semantics: Semantics, costs: Sequence[int] = SIZES
     ) -> None:
-        from thesis_cli.synthesis.language.operation_kernels import bounds_of
         from thesis_cli.synthesis.search.bottom_up_kernels import AHEAD, enter
 
         self._task = task

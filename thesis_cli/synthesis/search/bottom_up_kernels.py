@@ -12,16 +12,8 @@ import numpy.typing as npt
 from thesis_cli.base.arrays import Bools, Ints, Words
 from thesis_cli.base.compiled import ZERO, helper, kernel
 from thesis_cli.synthesis.language.lanes import examples_of, same
-from thesis_cli.synthesis.language.operation_kernels import (
-    COMMUTES,
-    GIVES_INT,
-    SINGLE,
-    TAKES_INT,
-    Bounds,
-    apply,
-    has_room,
-)
-from thesis_cli.synthesis.language.packing import Lanes
+from thesis_cli.synthesis.language.operation_kernels import COMMUTES, GIVES_INT, SINGLE, TAKES_INT, apply, has_room
+from thesis_cli.synthesis.language.packing import Bounds, Lanes
 
 Places = npt.NDArray[np.int32]
 

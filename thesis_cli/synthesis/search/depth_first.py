@@ -1,31 +1,210 @@
 """Depth-first search, which runs programs line by line, and Sort and add, its variant over a growing set
-of operations (Thesis section 5.4.4).
+of operations (Thesis section 5.4.4): the programs that it examines, those that it may leave out, and last
+lines that cannot give the outputs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from enum import IntFlag
+from functools import cache, lru_cache
+from itertools import pairwise
+from math import isqrt
 
 import numpy as np
-import numpy.typing as npt
 
+from thesis_cli.base.arrays import Bools, Ints
 from thesis_cli.base.progress import Stopwatch
-from thesis_cli.synthesis.language.dsl import DEFAULT, INT, OPERATIONS, Semantics, Value
-from thesis_cli.synthesis.language.equivalence import Kept
-from thesis_cli.synthesis.language.packing import pack, refuse
-from thesis_cli.synthesis.language.program import Line, Program, program_on
+from thesis_cli.synthesis.language.dsl import (
+    DEEPCODER,
+    DEFAULT,
+    INT,
+    LONGEST,
+    OPERATIONS,
+    Lambda,
+    Language,
+    Operation,
+    Semantics,
+    Value,
+    check_rules,
+)
+from thesis_cli.synthesis.language.packing import Lanes, bounds_of, pack, refuse
+from thesis_cli.synthesis.language.program import Kept, Line, Program, program_on
 from thesis_cli.synthesis.language.task import Example, Task, check
-from thesis_cli.synthesis.search.refutation import refutation
-from thesis_cli.synthesis.search.solver import Limits, Order, Solution, Stop
-from thesis_cli.synthesis.search.spaces import ALL as ALL
-from thesis_cli.synthesis.search.spaces import NONE as NONE
-from thesis_cli.synthesis.search.spaces import Pruning as Pruning
-from thesis_cli.synthesis.search.spaces import Space, bands
+from thesis_cli.synthesis.search.solver import Limits, Order, Solution, Stop, longest_list, refutation
 
-Lanes = npt.NDArray[np.int16]
-Bools = npt.NDArray[np.bool_]
+
+class Pruning(IntFlag):
+    """Programs that a search may leave out. The first of the shortest programs, in depth-first
+    order, is never left out.
+
+    That program has no needless line, a value at every line, and no value twice: the second could
+    be replaced by the first, and its line dropped. Swapping the arguments of a line, or two
+    neighbouring lines, leads to no earlier program that does the same.
+    """
+
+    UNUSED = 1
+    """Programs with a line whose result no line takes, and beginnings that lead only to such
+    programs."""
+    COMMUTED = 2
+    """ZIPWITH with (+), (*), MIN or MAX whose first variable is the later one."""
+    PERMUTED = 4
+    """A line that does not take the result of the line above it and comes before it in order."""
+    REPEATED = 8
+    """Beginnings whose last line repeats, on all examples, the values of an earlier variable."""
+    IMPOSSIBLE = 16
+    """Beginnings whose last line gives NULL or leaves the range on an example."""
+    MISTYPED = 32
+    """Last lines of another type than the output."""
+    UNFIT = 64
+    """Last lines that cannot give the outputs, and beginnings that no last line makes fit."""
+
+
+ALL = Pruning(127)
+NONE = Pruning(0)
+
+
+@dataclass(frozen=True)
+class Space:
+    """Programs of some operations, of which each has a cost; the cost of a program is the sum of
+    those of its lines but the last.
+
+    Attributes
+    ----------
+    operations : ids, in the order in which they are tried.
+    fresh : whether each operation is new; every program has a new one. By default all are.
+    costs : costs of these operations, ascending; 0 by default.
+    least, most : the cost of a program is at least the first and below the second.
+    """
+
+    operations: tuple[int, ...]
+    fresh: tuple[bool, ...] = ()
+    costs: tuple[int, ...] = ()
+    least: int = 0
+    most: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fresh", self.fresh or (True,) * len(self.operations))
+        object.__setattr__(self, "costs", self.costs or (0,) * len(self.operations))
+
+    def ends(self, task: Task, pruning: Pruning) -> Bools:
+        """Whether the last line can have an operation, for each of them."""
+        output, mistyped, unfit = task.output, not pruning & Pruning.MISTYPED, not pruning & Pruning.UNFIT
+        chosen = [OPERATIONS[id] for id in self.operations]
+        lengthen = any(o.function.lengthens for o in chosen)
+        found = [mistyped if o.output is not output else unfit or may_end(o, task, lengthen) for o in chosen]
+        return np.array(found, dtype=np.bool_)
+
+
+@cache
+def every(language: Language) -> Space:
+    """All programs of a language, operations by id."""
+    return Space(tuple(operation.id for operation in language.operations))
+
+
+EVERY = every(DEEPCODER)
+"""All programs of the language of the thesis."""
+
+UNIT, LEAST = 0.1, 1e-4
+"""Logarithms of probabilities in a unit of cost, and the least probability that counts."""
+
+SMALL, FIRST, GROWTH = 1e8, 1e6, 16.0
+"""Programs of a length that has one band, programs of the first band of another length, and how many
+times as many each further one brings it to, about."""
+
+
+@lru_cache(maxsize=2**8)
+def bands(order: Order, length: int) -> tuple[Space, ...]:
+    """All programs of a length, in bands of falling probability.
+
+    The cost of an operation is -ln p, p being the probability by which the order ranks it. The last
+    line does not count: to try all operations there costs less than to come back to the lines above.
+    """
+    operations = order.operations
+    probabilities = order.of_operations
+    costs = tuple(round(-math.log(max(probabilities[id], LEAST)) / UNIT) for id in operations)
+    weights = np.zeros(costs[-1] + 1)
+    for id, cost in zip(operations, costs, strict=True):
+        weights[cost] += 2.0 ** len(OPERATIONS[id].inputs)  # so many choices of arguments, about
+    if weights.sum() ** length <= SMALL or costs[0] == costs[-1]:
+        return (Space(operations),)
+    sizes = weights.sum(keepdims=True)
+    for _ in range(length - 1):
+        sizes = np.convolve(sizes, weights)
+    below = np.cumsum(sizes)  # programs of up to each cost
+    steps = math.ceil(math.log(below[-1] / FIRST, GROWTH))
+    ends = np.searchsorted(below, FIRST * GROWTH ** np.arange(steps)).tolist()
+    ends = [0, *sorted({end + 1 for end in ends if end + 1 < len(below)}), len(below)]
+    return tuple(Space(operations, (), costs, *ends[k : k + 2]) for k in range(len(ends) - 1))
+
+
+def may_end(operation: Operation, task: Task, lengthen: bool = False) -> bool:
+    """Whether an operation may give the outputs of a task, on whatever values.
+
+    The operation and the outputs are of one type. `lengthen` says that lists may be longer than all
+    inputs.
+    """
+    rule = RULES.get(operation.rule(operation.function.kernel))
+    if rule is None:
+        return True
+    examples = ((_numbers(e.output), LONGEST if lengthen else longest_list(e)) for e in task.examples)
+    return all(rule(operation.f, numbers, longest) for numbers, longest in examples)
+
+
+def _numbers(value: Value) -> Sequence[int]:
+    return (value,) if isinstance(value, int) else value
+
+
+# Rules: lambda, numbers of an output, length of the longest list -> whether an operation may give
+# it.
+
+Rule = Callable[[Lambda | None, Sequence[int], int], bool]
+
+
+def _multiples(f: Lambda | None, zs: Sequence[int], longest: int) -> bool:
+    return f is not None and all(z % f.by == 0 for z in zs)
+
+
+def _squares(f: Lambda | None, zs: Sequence[int], longest: int) -> bool:
+    return all(z >= 0 and isqrt(z) ** 2 == z for z in zs)
+
+
+def _kept(f: Lambda | None, zs: Sequence[int], longest: int) -> bool:
+    return f is not None and all(map(f.apply, zs))
+
+
+def _rising(f: Lambda | None, zs: Sequence[int], longest: int) -> bool:
+    return all(x <= y for x, y in pairwise(zs))
+
+
+def _falling(f: Lambda | None, zs: Sequence[int], longest: int) -> bool:
+    return all(x >= y for x, y in pairwise(zs))
+
+
+def _products(f: Lambda | None, zs: Sequence[int], longest: int) -> bool:
+    return all(y % x == 0 if x else y == 0 for x, y in pairwise(zs))
+
+
+def _few(f: Lambda | None, zs: Sequence[int], longest: int) -> bool:
+    return 0 <= zs[0] <= longest
+
+
+RULES: dict[str, Rule] = {
+    "map scale": _multiples,
+    "map square": _squares,
+    "filter": _kept,
+    "count": _few,
+    "sort": _rising,
+    "scanl1 max": _rising,
+    "scanl1 min": _falling,
+    "scanl1 times": _products,
+}
+"""Rules by the names of kernels; an operation without one may give everything."""
+_kernels = {operation.rule(operation.function.kernel) for operation in OPERATIONS}
+check_rules("last lines", _kernels & RULES.keys(), RULES)
+
 
 SLICE = 2**16
 """Lines tried before the clock is looked at again: some milliseconds."""
@@ -89,7 +268,6 @@ class Examination:
         pruning: Pruning = ALL,
         lazily: bool = True,
     ) -> None:
-        from thesis_cli.synthesis.language.operation_kernels import bounds_of
         from thesis_cli.synthesis.search.depth_first_kernels import SearchProblem, SearchState
         from thesis_cli.synthesis.search.moves_kernels import LineRules
 
@@ -134,7 +312,7 @@ class Examination:
             spent=np.zeros(length + 1, dtype=np.int64),
         )
 
-    def begin(self, lines: npt.NDArray[np.int64], values: Lanes, types: Bools) -> None:
+    def begin(self, lines: Ints, values: Lanes, types: Bools) -> None:
         """Begin anew, with the programs that have given first lines.
 
         No program is left out because one of these lines could stand elsewhere.
@@ -169,7 +347,7 @@ class Examination:
         return int(self._state.counts[2])
 
     @property
-    def beginning(self) -> npt.NDArray[np.int64]:
+    def beginning(self) -> Ints:
         """The lines above that which comes next: places of operations in the space, and arguments, shape (k, 3)."""
         return self._state.chosen[: self._state.counts[0]]
 
@@ -184,7 +362,7 @@ class Examination:
         self._state.counts[3] = 0
         return found
 
-    def take_rows(self) -> npt.NDArray[np.int64]:
+    def take_rows(self) -> Ints:
         """Operation and arguments of each line of the programs found since they were taken last, the
         argument twice if there is one, shape (N, T, 3)."""
         found = self._state.found[: self._state.counts[3]].copy()
@@ -216,7 +394,7 @@ class DepthFirst:
     """Depth-first search (appendix D.4), length by length, so that the first program found is
     shortest.
 
-    Programs of a length come in bands of falling probability (`spaces.bands`), and in depth-first
+    Programs of a length come in bands of falling probability (`bands`), and in depth-first
     order within a band. Without pruning there are no bands, as in the thesis.
 
     Parameters

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from thesis_cli.base.arrays import Bools, Ints
 from thesis_cli.base.compiled import ONE, ZERO, helper, kernel
 from thesis_cli.synthesis.language.lanes import examples_of, inlined, length_of, same
-from thesis_cli.synthesis.language.operation_kernels import GIVES_INT, Bounds, apply, has_room
-from thesis_cli.synthesis.language.packing import Lanes
+from thesis_cli.synthesis.language.operation_kernels import GIVES_INT, apply, has_room
+from thesis_cli.synthesis.language.packing import Bounds, Lanes
 from thesis_cli.synthesis.search.last_line_kernels import may_give
 from thesis_cli.synthesis.search.moves_kernels import UNUSED, LineRules, next_lines
 

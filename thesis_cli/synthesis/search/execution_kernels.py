@@ -13,8 +13,8 @@ import numpy.typing as npt
 from thesis_cli.base.arrays import Bools, Ints
 from thesis_cli.base.compiled import ZERO, kernel
 from thesis_cli.synthesis.language.lanes import examples_of, same
-from thesis_cli.synthesis.language.operation_kernels import GIVES_INT, Bounds, apply
-from thesis_cli.synthesis.language.packing import NULL, WIDTH, Lanes
+from thesis_cli.synthesis.language.operation_kernels import GIVES_INT, apply
+from thesis_cli.synthesis.language.packing import NULL, WIDTH, Bounds, Lanes
 
 Types = npt.NDArray[np.int8]
 

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from thesis_cli.base.compiled import ZERO
-from thesis_cli.synthesis.language.dispatch import by_operation
 from thesis_cli.synthesis.language.dsl import OPERATIONS, check_rules
-from thesis_cli.synthesis.language.lanes import end, inlined, length_of, start
+from thesis_cli.synthesis.language.lanes import by_operation, end, inlined, length_of, start
 from thesis_cli.synthesis.language.operation_kernels import NUMBERS, maximum, minimum, minus, plus, times
 
 # Tests: (a compiled function of numbers,) id, pool, x, y, out, m, bounds -> whether the operation

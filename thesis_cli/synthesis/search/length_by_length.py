@@ -7,8 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 
 from thesis_cli.synthesis.language.dsl import Semantics
-from thesis_cli.synthesis.language.equivalence import Kept
-from thesis_cli.synthesis.language.program import Program
+from thesis_cli.synthesis.language.program import Kept, Program
 from thesis_cli.synthesis.language.task import Task, check
 from thesis_cli.synthesis.search.depth_first import Clock
 from thesis_cli.synthesis.search.solver import Limits, Order, Solution, Stop

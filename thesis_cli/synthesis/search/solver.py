@@ -1,15 +1,17 @@
-"""The interface of solvers: an order of operations, limits, and a solution with what it proves."""
+"""The interface of solvers: an order of operations, limits, and a solution with what it proves; and tasks that
+no program fits, however long it is, which need no search."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from time import perf_counter
 from typing import Literal, Protocol
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.language.dsl import DEEPCODER, DEFAULT, LANGUAGES, Language, Semantics, Value
 from thesis_cli.synthesis.language.program import Program
-from thesis_cli.synthesis.language.task import Task
+from thesis_cli.synthesis.language.task import Example, Task
 
 Stop = Literal["", "timeout", "nodes", "memory", "memory, then timeout", "interrupted"]
 """Reason for which a search stopped early; empty if none did."""
@@ -253,3 +255,36 @@ class Solver(Protocol):
     def solve(self, task: Task, order: Order, limits: Limits, semantics: Semantics = DEFAULT) -> Solution:
         """Search; deterministic, unless a timeout or an interrupt (Ctrl-C) stops it. Raises
         InputError if the solver cannot take the task or the semantics."""
+
+
+def refuted(task: Task, semantics: Semantics = DEFAULT) -> str | None:
+    """Why no program of any length fits a task; None if that is not known.
+
+    If no operation lengthens a list, every list is at most as long as the longest input. Of empty
+    lists alone, HEAD, LAST, MINIMUM, MAXIMUM and ACCESS give NULL, and SUM and COUNT give 0.
+    """
+    for number, example in enumerate(task.examples, 1):
+        output, longest = example.output, longest_list(example)
+        if not semantics.holds(output):
+            return f"the output of example {number} is out of range"
+        if semantics.language.lengthens:
+            continue
+        if not isinstance(output, int) and len(output) > longest:
+            return f"the output of example {number} has {len(output)} numbers, its longest input {longest}"
+        if isinstance(output, int) and output != 0 and longest == 0:
+            return f"the output of example {number} is {output}, and its lists are empty"
+    return None
+
+
+def refutation(solver: str, task: Task, limits: Limits, semantics: Semantics) -> Solution | None:
+    """The answer of a solver to a task that no program fits; None if that is not known."""
+    began = perf_counter()
+    reason = refuted(task, semantics)
+    if reason is None:
+        return None
+    return Solution((), solver, 0, perf_counter() - began, limits.max_length, refuted=reason)
+
+
+def longest_list(example: Example) -> int:
+    """Length of the longest list among the inputs."""
+    return max((len(value) for value in example.inputs if not isinstance(value, int)), default=0)

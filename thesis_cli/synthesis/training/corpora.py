@@ -25,7 +25,7 @@ from thesis_cli.synthesis.corpus.behaviours import ENUMERATED
 from thesis_cli.synthesis.corpus.corpus import Corpus
 from thesis_cli.synthesis.corpus.corpus_maker import CorpusPlan, make_corpus
 from thesis_cli.synthesis.language.dsl import DEFAULT
-from thesis_cli.synthesis.networks.encoding import Encoded, encode
+from thesis_cli.synthesis.networks.feed_forward import Encoded, encode
 
 HELD_OUT = Path(__file__).with_name("held_out.npz")
 

@@ -22,8 +22,7 @@ from torch import nn
 from torch.nn import functional
 
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES, Semantics
-from thesis_cli.synthesis.networks.encoding import Encoded
-from thesis_cli.synthesis.networks.feed_forward import TYPE_BITS, VALUES
+from thesis_cli.synthesis.networks.feed_forward import TYPE_BITS, VALUES, Encoded
 from thesis_cli.synthesis.networks.weights import Kind
 from thesis_cli.synthesis.training import metrics
 from thesis_cli.synthesis.training.corpora import Rows, TrainingData

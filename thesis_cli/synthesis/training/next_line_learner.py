@@ -20,8 +20,8 @@ from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.corpus.corpus import Corpus, join
 from thesis_cli.synthesis.corpus.corpus_maker import CorpusPlan, make_corpus
 from thesis_cli.synthesis.language.dsl import BY_NAME, DEEPCODER, LONGEST, MOST_INPUTS, WIDEST, Semantics
-from thesis_cli.synthesis.language.operation_kernels import GIVES_INT, bounds_of
-from thesis_cli.synthesis.language.packing import NULL, WIDTH, row_size
+from thesis_cli.synthesis.language.operation_kernels import GIVES_INT
+from thesis_cli.synthesis.language.packing import NULL, WIDTH, bounds_of, row_size
 from thesis_cli.synthesis.language.program_codes import arguments_of, operation_of
 from thesis_cli.synthesis.networks.next_line import (
     COMMUTING,
