@@ -10,7 +10,7 @@ import pytest
 import thesis_cli as tc
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis import prior
-from thesis_cli.synthesis.batch import Journal
+from thesis_cli.synthesis.journal import Journal
 from thesis_cli.synthesis.language.dsl import DEFAULT
 from thesis_cli.synthesis.language.program import parse, run
 

@@ -15,11 +15,12 @@ from pathlib import Path
 import pytest
 
 from thesis_cli.base.errors import InputError, WorkFailed
-from thesis_cli.synthesis.batch import journal_beside, solve_batch
+from thesis_cli.synthesis.journal import journal_beside
 from thesis_cli.synthesis.language.dsl import DEFAULT
 from thesis_cli.synthesis.language.program import parse
 from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.search.solver import Order, Solution
+from thesis_cli.synthesis.solvers import solve_batch
 
 ROOT = Path(__file__).resolve().parents[2]
 SORT = parse("a <- [int]; b <- SORT a")

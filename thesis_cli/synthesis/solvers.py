@@ -1,15 +1,26 @@
-"""All solvers by name: what the command offers, and what benchmarks and experiments time.
+"""All solvers by name: what the command offers, and what benchmarks and experiments time; and many tasks, solved in
+several processes.
 
 Imports no solver before it is used, so that `--help` stays fast.
 """
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+from thesis_cli.base.errors import WorkFailed
+
 if TYPE_CHECKING:
-    from thesis_cli.synthesis.search.solver import Solver
+    from thesis_cli.base.progress import Tick
+    from thesis_cli.synthesis.journal import Journal
+    from thesis_cli.synthesis.language.task import Task
+    from thesis_cli.synthesis.search.solver import Order, Solution, Solver
+
+logger = logging.getLogger("thesis_cli")
 
 
 @dataclass(frozen=True)
@@ -88,6 +99,52 @@ def solver(name: SolverName) -> Solver:
     entry = SOLVERS[name]
     entry.prepare()
     return entry.make()
+
+
+def solve_batch(
+    solve: Callable[[Task, Order], Solution],
+    tasks: Sequence[Task],
+    orders: Sequence[Order],
+    jobs: int,
+    tick: Tick,
+    journal: Journal | None = None,
+) -> list[Solution]:
+    """Solve tasks, each with its order, except those that a journal holds already; returns the
+    solutions of all, in order.
+
+    Raises
+    ------
+    WorkFailed : the process of a task was killed each time it was tried; all other tasks are solved
+        before.
+    Exception : whatever `solve` raises.
+    """
+    from thesis_cli.base.pool import Killed, answers
+
+    kept = {} if journal is None else dict(journal.kept)
+    if kept:
+        logger.info("%s of %s tasks are kept from before", f"{len(kept):,}", f"{len(tasks):,}")
+        tick(len(kept))
+    missing = [place for place in range(len(tasks)) if place not in kept]
+    killed = []
+    for place, found in answers(
+        partial(_apply, solve), lambda places: ((tasks[i], orders[i]) for i in places), missing, jobs
+    ):
+        if isinstance(found, Killed):
+            killed.append((place, found))
+            continue
+        kept[place] = found
+        if journal is not None:
+            journal.add(place, found)
+        tick(1)
+    if killed:
+        place, answer = killed[0]
+        others = f" and {len(killed) - 1:,} others" * (len(killed) > 1)
+        raise WorkFailed(f"task {tasks[place].name}{others}: {answer}; fewer --jobs may help")
+    return [kept[place] for place in range(len(tasks))]
+
+
+def _apply(solve: Callable[[Task, Order], Solution], pair: tuple[Task, Order]) -> Solution:
+    return solve(*pair)
 
 
 def label(name: str) -> str:

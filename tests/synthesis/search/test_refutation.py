@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.synthesis.brute_force import shortest
 from tests.synthesis.strategies import SIGNATURES, values
 from tests.tiers import examples
-from thesis_cli.commands.outputs.solutions import sentence
+from thesis_cli.commands.synthesize import sentence
 from thesis_cli.synthesis.auto import Auto
 from thesis_cli.synthesis.deductive.deductive_search import Deductive
 from thesis_cli.synthesis.language.dsl import DEEPCODER, DEFAULT, LIST, Semantics, Type, Value

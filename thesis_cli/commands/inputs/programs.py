@@ -1,5 +1,5 @@
-"""Options of commands on programs: the numbers of the language, guides as users name them, and what a summary
-states of them."""
+"""Options of commands on programs: the numbers of the language, priors and guides as users name them, and what a
+summary states of guides."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ from thesis_cli.base.errors import InputError, counted
 from thesis_cli.commands.core.fields import option
 
 if TYPE_CHECKING:
-    from thesis_cli.synthesis.language.dsl import Semantics
+    from thesis_cli.synthesis.language.dsl import Language, Semantics
     from thesis_cli.synthesis.networks.network_guide import LineGuide, NetworkGuide
+    from thesis_cli.synthesis.prior import Guide
     from thesis_cli.synthesis.search.solver import Order
 
+
+PRIOR = "corpus"
+"""The prior, unless the user names another one."""
 
 DivisionName = Literal["trunc", "floor"]
 
@@ -90,6 +94,45 @@ def _option(name: str | Path) -> Iterator[None]:
         yield
     except InputError as error:
         raise InputError(f"--guide {name}: {error.problem}", error.remedy) from None
+
+
+def prior_of(prior: object, language: Language) -> Order:
+    """Probabilities by name, from a file, or from a mapping."""
+    from thesis_cli.synthesis.prior import Guide, from_mapping, load, read
+    from thesis_cli.synthesis.search.solver import Order
+
+    if isinstance(prior, Order):
+        return prior
+    if isinstance(prior, Mapping):
+        return from_mapping(prior, language)
+    if not isinstance(prior, str | Path):
+        remedy = "it must be corpus, uniform, a CSV file, probabilities by name, or an Order"
+        remedy = "give it as guide" if isinstance(prior, Guide) else remedy
+        raise InputError(f"--prior is an object of type {type(prior).__name__}", remedy)
+    if prior == PRIOR:
+        return load(language)
+    return Order.uniform(language) if prior == "uniform" else read(Path(prior), language)
+
+
+def guide_of(guide: object, weights: str, prior: Order) -> Guide | None:
+    """A guide by name, from a file of weights, or as it is; None for `none`.
+
+    Parameters
+    ----------
+    weights : what `network` stands for, for a solver that is made for weights of its own; else empty.
+    prior : the order of searches that do not ask a network for next lines.
+    """
+    from thesis_cli.synthesis.prior import Guide
+
+    if isinstance(guide, str | Path):
+        if guide == "none":
+            return None
+        name = (weights if guide == "network" else "") or guide
+        return line_guide_named(name, prior) if weights == "next-line" else guide_named(name)
+    if not isinstance(guide, Guide):
+        remedy = "it must be none, network, a file of weights, or a Guide"
+        raise InputError(f"--guide is an object of type {type(guide).__name__}", remedy)
+    return guide
 
 
 def guide_lines(guidance: Mapping[str, Any], tasks: int) -> list[tuple[str, str]]:

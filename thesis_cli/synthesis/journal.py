@@ -1,5 +1,4 @@
-"""Many tasks, solved in several processes; a journal keeps each solution, so that a run that is cut
-short can go on."""
+"""The journal of a batch of tasks keeps each solution, so that a run that is cut short can go on."""
 
 from __future__ import annotations
 
@@ -9,68 +8,19 @@ import logging
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from thesis_cli.base.errors import WorkFailed, describe
 from thesis_cli.base.locks import locked
-from thesis_cli.base.pool import Killed, answers
-from thesis_cli.base.progress import Tick
 from thesis_cli.synthesis.language.dsl import Semantics
 from thesis_cli.synthesis.language.program import parse
 from thesis_cli.synthesis.language.task import Task, check
 from thesis_cli.synthesis.search.solver import Closest, Doubt, Meaning, Order, Solution
 
 logger = logging.getLogger("thesis_cli")
-
-Solve = Callable[[Task, Order], Solution]
-
-
-def solve_batch(
-    solve: Solve,
-    tasks: Sequence[Task],
-    orders: Sequence[Order],
-    jobs: int,
-    tick: Tick,
-    journal: Journal | None = None,
-) -> list[Solution]:
-    """Solve tasks, each with its order, except those that a journal holds already; returns the
-    solutions of all, in order.
-
-    Raises
-    ------
-    WorkFailed : the process of a task was killed each time it was tried; all other tasks are solved
-        before.
-    Exception : whatever `solve` raises.
-    """
-    kept = {} if journal is None else dict(journal.kept)
-    if kept:
-        logger.info("%s of %s tasks are kept from before", f"{len(kept):,}", f"{len(tasks):,}")
-        tick(len(kept))
-    missing = [place for place in range(len(tasks)) if place not in kept]
-    killed = []
-    for place, found in answers(
-        partial(_apply, solve), lambda places: ((tasks[i], orders[i]) for i in places), missing, jobs
-    ):
-        if isinstance(found, Killed):
-            killed.append((place, found))
-            continue
-        kept[place] = found
-        if journal is not None:
-            journal.add(place, found)
-        tick(1)
-    if killed:
-        place, answer = killed[0]
-        others = f" and {len(killed) - 1:,} others" * (len(killed) > 1)
-        raise WorkFailed(f"task {tasks[place].name}{others}: {answer}; fewer --jobs may help")
-    return [kept[place] for place in range(len(tasks))]
-
-
-def _apply(solve: Solve, pair: tuple[Task, Order]) -> Solution:
-    return solve(*pair)
 
 
 class Journal:
