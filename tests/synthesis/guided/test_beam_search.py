@@ -129,7 +129,7 @@ class Ticks:
 @pytest.mark.parametrize("looks", [0, 1, 7])
 def test_the_clock_is_looked_at_before_each_part(looks, monkeypatch):
     listed = []
-    monkeypatch.setattr(beam_search.moves, "moves", lambda pool: listed.append(len(pool)) or moves(pool))
+    monkeypatch.setattr(beam_search.execution, "moves", lambda pool: listed.append(len(pool)) or moves(pool))
     monkeypatch.setattr("thesis_cli.synthesis.search.depth_first.Clock", lambda limits: Ticks(looks))
     monkeypatch.setattr(beam_search, "PART", 4)
     found = Beam().solve(UNFIT, Order.uniform(), Limits(3, timeout=1))
