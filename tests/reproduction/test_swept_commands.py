@@ -31,7 +31,7 @@ TASKS = [
     ("dp-measure", {**MEASURED, "queries": ["mean(age)", "histogram(region)"]}, None),
     ("dp-query", {"release": "release.csv", "queries": ["mean(income)", "prob(age > 65)"], "replicates": 5}, None),
     ("dp-test", {"release": "release.csv", "other": "people.csv", "permutations": 50}, 1),
-    ("dp-audit", {"method": "features", "runs": 40, "command_runs": 0}, None),
+    ("dp-audit", {"method": "exponential", "runs": 40, "command_runs": 0}, None),
     ("synthesize", {"tasks": "candy.json", "max_length": 1}, None),
     ("explain", {"tasks": "candy.json"}, None),
     ("structured ln-z", {"model": "ring.toml", "method": "perturb", "samples": 20, "exact": True}, 1),

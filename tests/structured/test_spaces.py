@@ -12,7 +12,7 @@ from scipy.special import expit, logsumexp
 from thesis_cli.base.errors import InputError, ModelTooLarge
 from thesis_cli.structured import cycles, local_search, orderings, partitions, permutations
 from thesis_cli.structured.catalogue import space
-from thesis_cli.structured.orderings import Known
+from thesis_cli.structured.observations import Known
 from thesis_cli.structured.pairs import as_matrices
 from thesis_cli.structured.space import Space
 

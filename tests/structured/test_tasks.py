@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.structured.orderings import Known
+from thesis_cli.structured.observations import Known
 from thesis_cli.structured.tasks import BadRow, Task, Tree
 
 LABELS = ("a", "b", "c")

@@ -31,6 +31,7 @@ from thesis_cli.commands.core.fields import (
     option,
     settings_of,
 )
+from thesis_cli.commands.core.result import check_overwritten
 from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option, read_rows, table_stem
 from thesis_cli.commands.release.budget import (
     Spending,
@@ -362,9 +363,7 @@ def run(request: ReleaseRequest, progress: Progress) -> ReleaseResult:
     """Release the table, make rows again from a record, or make a template of a schema."""
     began = time.process_time()
     if request.init_schema is not None:
-        from thesis_cli.commands.release.templates import init_schema
-
-        return init_schema(request, None if request.schema is None else _schema_of(request.schema))
+        return _template(request, request.init_schema)
     if request.again is None:
         for file in files_of(request.out, linked=request.households is not None) or (None,):
             check_apart(files_named(request), request.ledger, file)
@@ -391,6 +390,21 @@ def run(request: ReleaseRequest, progress: Progress) -> ReleaseResult:
     for file, record in zip(files_of(request.out, linked=len(records) > 1), records, strict=False):
         check_same(file, replace(record, made=_made_of(request)), request.overwrite)
     return _result_of(request, records, None, progress)
+
+
+def _template(request: ReleaseRequest, file: Path) -> ReleaseResult:
+    """Write a schema to fill in, or one with rules that public rows suggest."""
+    from thesis_cli.commands.release.templates import to_fill_in, with_rules
+
+    check_overwritten("--init-schema", file, request.overwrite)
+    if request.schema is None:
+        assert request.table is not None
+        text, columns = to_fill_in(request.table, request.query, request.delimiter)
+    else:
+        assert request.public is not None
+        text, columns = with_rules(_schema_of(request.schema), request.public, request.delimiter)
+    write_atomic({file: text})
+    return ReleaseResult(columns=columns, request=request, settings=settings_of(request), template=text)
 
 
 def _plan_of(request: ReleaseRequest) -> ReleasePlan:

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from thesis_cli.base.arrays import Floats, Ints
     from thesis_cli.commands.structured_train import StructuredTrainResult
     from thesis_cli.structured.learning_data import Table
-    from thesis_cli.structured.observations import Observed
-    from thesis_cli.structured.orderings import Known
+    from thesis_cli.structured.observations import Known, Observed
     from thesis_cli.structured.predictor import Predictor
 
     DataSource = str | Path | Table | pd.DataFrame

@@ -10,7 +10,7 @@ from scipy.special import expit, logsumexp
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.models.factor_graph import Factor, FactorGraph
-from thesis_cli.structured.orderings import Known
+from thesis_cli.structured.observations import Known
 from thesis_cli.structured.pairs import (
     as_matrices,
     bit_rows,

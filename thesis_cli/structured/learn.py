@@ -25,7 +25,7 @@ from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
-from thesis_cli.structured.orderings import Known
+from thesis_cli.structured.observations import Known
 from thesis_cli.structured.space import Space
 
 TOLERANCE = 1e-9

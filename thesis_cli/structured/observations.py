@@ -3,12 +3,78 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.structured.names import Unranked
-from thesis_cli.structured.orderings import Known
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Rankings that are known in part.
+
+    Attributes
+    ----------
+    levels : level of each item, shape (n, d): items of a lower level come first, in what order those
+        of one level come is not known, and of an item of level -1 nothing is known.
+    """
+
+    levels: Ints
+
+    def __getitem__(self, rows: slice | Ints | Bools) -> Known:
+        return Known(self.levels[rows])
+
+    @cached_property
+    def before(self) -> Ints:
+        """Items known to come before each, as bits of a number, shape (n, d)."""
+        found = np.zeros(self.levels.shape, np.int64)
+        for item in range(self.levels.shape[1]):
+            level = self.levels[:, [item]]
+            found |= ((level >= 0) & (level < self.levels)).astype(np.int64) << item
+        return found
+
+    @cached_property
+    def partly(self) -> Bools:
+        """Whether more than one order agrees, shape (n,)."""
+        d = self.levels.shape[1]
+        return np.asarray((np.sort(self.levels, axis=1) != np.arange(d)).any(axis=1))
+
+    @cached_property
+    def order(self) -> Ints:
+        """Items by their levels, those of which nothing is known last, shape (n, d)."""
+        return np.argsort(np.where(self.levels < 0, self.levels.shape[1], self.levels), axis=1, kind="stable")
+
+    @cached_property
+    def ranked(self) -> Ints:
+        """Number of items of which something is known, shape (n,)."""
+        return np.asarray((self.levels >= 0).sum(axis=1))
+
+    @cached_property
+    def drawn(self) -> Ints:
+        """Number of items before those of the last level, shape (n,)."""
+        return np.asarray(((self.levels >= 0) & (self.levels < self.levels.max(axis=1, keepdims=True))).sum(axis=1))
+
+    @cached_property
+    def tied(self) -> Bools:
+        """Whether a level but the last has several items, shape (n,)."""
+        levels = np.take_along_axis(self.levels, self.order, axis=1)
+        early = np.arange(levels.shape[1] - 1) < self.drawn[:, None] - 1
+        return np.asarray((early & (np.diff(levels, axis=1) == 0)).any(axis=1))
+
+    def agreement(self, positions: Ints) -> tuple[Ints, Ints]:
+        """Pairs of items that rankings order as it is known, less those that they order otherwise, and all
+        pairs whose order is known; shapes (n,).
+
+        Parameters
+        ----------
+        positions : a ranking for each row, shape (n, d).
+        """
+        i, j = np.triu_indices(self.levels.shape[1], 1)
+        ranked = self.levels >= 0
+        signs = np.sign(self.levels[:, i] - self.levels[:, j]) * (ranked[:, i] & ranked[:, j])
+        return (signs * np.sign(positions[:, i] - positions[:, j])).sum(axis=1), np.abs(signs).sum(axis=1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,8 @@ from scipy.optimize import linear_sum_assignment
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.structured.lattice import Lattice, LatticeSpace
 from thesis_cli.structured.local_search import best_order
-from thesis_cli.structured.orderings import Known, added, assignments, by_size, orders, sums_over_orders
+from thesis_cli.structured.observations import Known
+from thesis_cli.structured.orderings import added, assignments, by_size, orders, sums_over_orders
 from thesis_cli.structured.pairs import as_matrices, chunks, member_sums, pair_table, subset_sums
 from thesis_cli.structured.space import Maxima, Space
 

@@ -9,7 +9,8 @@ import numpy as np
 from scipy.special import expit
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.structured.orderings import Known, sums_over_orders
+from thesis_cli.structured.observations import Known
+from thesis_cli.structured.orderings import sums_over_orders
 from thesis_cli.structured.permutations import LARGEST_ORDER, OrderPermutations, Permutations
 from thesis_cli.structured.space import Maxima
 

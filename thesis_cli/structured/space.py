@@ -14,7 +14,7 @@ from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.errors import InputError, ModelTooLarge
 
 if TYPE_CHECKING:
-    from thesis_cli.structured.orderings import Known
+    from thesis_cli.structured.observations import Known
 
 ENUMERATED = 2**20
 """Most structures that are enumerated for want of a better algorithm."""

@@ -18,8 +18,7 @@ from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError
 from thesis_cli.structured import catalogue
 from thesis_cli.structured.names import Decision, TaskName, Unranked
-from thesis_cli.structured.observations import Observed
-from thesis_cli.structured.orderings import Known
+from thesis_cli.structured.observations import Known, Observed
 from thesis_cli.structured.permutations import Permutations
 from thesis_cli.structured.space import Space
 

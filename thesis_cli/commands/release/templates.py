@@ -1,5 +1,5 @@
-"""`dp-release --init-schema`: a schema to fill in, or one with rules that public rows suggest. No value of
-a private table is read.
+"""Schemas that `dp-release --init-schema` writes: one to fill in, or one with rules that public rows suggest.
+No value of a private table is read.
 """
 
 from __future__ import annotations
@@ -7,33 +7,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.files import write_atomic
-from thesis_cli.commands.core.fields import settings_of
-from thesis_cli.commands.core.result import check_overwritten
-from thesis_cli.commands.inputs.tables import read_rows, table_label
-from thesis_cli.commands.release.result import ReleaseResult
+from thesis_cli.commands.inputs.tables import TableSource, read_rows, table_label
 
 if TYPE_CHECKING:
-    from thesis_cli.commands.dp_release import ReleaseRequest
     from thesis_cli.privacy.tables.schema import Schema
 
 
-def init_schema(request: ReleaseRequest, schema: Schema | None) -> ReleaseResult:
-    """Write the template; `schema` is that which rules are suggested for, if there is one."""
+def to_fill_in(table: TableSource, query: str | None, delimiter: str | None) -> tuple[str, Columns]:
+    """Text of a schema without ranges and values, and the columns of the table with their storage types."""
     from thesis_cli.privacy.tables.schema import template
-    from thesis_cli.privacy.tables.suggestions import with_suggestions
     from thesis_cli.privacy.tables.table import open_table
 
-    assert request.init_schema is not None
-    check_overwritten("--init-schema", request.init_schema, request.overwrite)
-    if schema is not None:
-        assert request.public is not None
-        public = read_rows(request.public, schema, delimiter=request.delimiter)
-        text, rules = with_suggestions(schema, public, table_label(request.public))
-        stored = Columns({"rule": list(rules)})
-    else:
-        assert request.table is not None
-        columns = open_table(request.table, request.query, delimiter=request.delimiter or "").columns
-        text, stored = template(columns), Columns({"column": list(columns), "storage": list(columns.values())})
-    write_atomic({request.init_schema: text})
-    return ReleaseResult(columns=stored, request=request, settings=settings_of(request), template=text)
+    columns = open_table(table, query, delimiter=delimiter or "").columns
+    return template(columns), Columns({"column": list(columns), "storage": list(columns.values())})
+
+
+def with_rules(schema: Schema, public: TableSource, delimiter: str | None) -> tuple[str, Columns]:
+    """Text of the schema with the rules that public rows suggest, and these rules."""
+    from thesis_cli.privacy.tables.suggestions import with_suggestions
+
+    text, rules = with_suggestions(schema, read_rows(public, schema, delimiter=delimiter), table_label(public))
+    return text, Columns({"rule": list(rules)})

@@ -32,11 +32,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.files import is_url
 from thesis_cli.privacy.accounting.account import UNIT, Account, Rule, Spend, Total
 from thesis_cli.privacy.accounting.chain import FORMAT, Book, LedgerEntry, merged
 from thesis_cli.privacy.accounting.identity import Content, likeness
 from thesis_cli.privacy.accounting.names import account_key, skeleton
-from thesis_cli.privacy.accounting.storage import storage_of
+from thesis_cli.privacy.accounting.storage import FileStorage, Storage
 from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.privacy.mechanisms.units import steps_between
 
@@ -287,3 +288,17 @@ def _spend(budget: Budget, rho: float | None, note: str) -> Spend:
 
 def _pair(budget: Budget) -> str:
     return f"({budget.epsilon:g}, {budget.delta:g})"
+
+
+def storage_of(source: str | Path) -> Storage:
+    """Storage that a path or the URL of a database names.
+
+    Raises
+    ------
+    InputError : it is the URL of no PostgreSQL database, or has a password.
+    """
+    if not is_url(source):
+        return FileStorage(source)
+    from thesis_cli.privacy.accounting.postgresql import PostgreSQLStorage
+
+    return PostgreSQLStorage(str(source))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.files import is_url, open_regular
+from thesis_cli.base.files import open_regular
 from thesis_cli.base.locks import Lock, locked
 from thesis_cli.privacy.accounting.chain import Book, parse, unique_keys
 
@@ -83,20 +83,6 @@ class Storage(ABC):
             raise InputError(f"it is not JSON: {error.msg}", REMEDY, source=self.source, line=error.lineno) from None
         except (KeyError, TypeError, AttributeError, ValueError, RecursionError):  # also of text that is not UTF-8
             raise self._error("it is not a privacy ledger", REMEDY) from None
-
-
-def storage_of(source: str | Path) -> Storage:
-    """Storage that a path or the URL of a database names.
-
-    Raises
-    ------
-    InputError : it is the URL of no PostgreSQL database, or has a password.
-    """
-    if not is_url(source):
-        return FileStorage(source)
-    from thesis_cli.privacy.accounting.postgresql import PostgreSQLStorage
-
-    return PostgreSQLStorage(str(source))
 
 
 class FileStorage(Storage):
