@@ -9,7 +9,7 @@ import pandas as pd
 from thesis_cli.embeddings.kernels import KERNELS, median_distance
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement, Reading, Tolerance
 from thesis_cli.reproduction.measuring import measure, select
-from thesis_cli.studies.semantics.cases import EXAMPLES
+from thesis_cli.studies.semantics.cases import CONDITIONED, EXAMPLES, PAIRS
 from thesis_cli.studies.semantics.evaluations import EvaluationJudge, Way, released
 from thesis_cli.studies.semantics.figures import (
     CHOSEN,
@@ -22,7 +22,6 @@ from thesis_cli.studies.semantics.figures import (
     plot,
     reduced,
 )
-from thesis_cli.studies.semantics.laws import CONDITIONED, PAIRS
 from thesis_cli.studies.semantics.operators import (
     distance_from_zero,
     growth,

@@ -16,12 +16,14 @@ from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.perturbation.low_rank.low_rank import low_rank_maxima
 from thesis_cli.reproduction.experiment import Claim, Experiment, Tolerance
 from thesis_cli.reproduction.measuring import labelled, lowest, pooled_by, select
-from thesis_cli.studies.perturbation.clamping import clamping_rows, pair_rows, subset_rows
 from thesis_cli.studies.perturbation.identities import (
+    clamping_rows,
     curve_rows,
     derivative_rows,
     entropy_rows,
     noise_rows,
+    pair_rows,
+    subset_rows,
     tilted_rows,
     variance_rows,
 )

@@ -19,8 +19,7 @@ from thesis_cli.inference.enumeration import Enumeration
 from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement, Tolerance
 from thesis_cli.reproduction.measuring import labelled, measure, pooled_by, select
-from thesis_cli.studies.entropy.bounds import low_rank_rows
-from thesis_cli.studies.entropy.evaluation import Sizes, full_rank_rows
+from thesis_cli.studies.entropy.evaluation import Sizes, full_rank_rows, low_rank_rows
 from thesis_cli.studies.entropy.evaluation_figures import CONTROLLED, EXACT, KINDS, ORDERS, PLUGIN, M, draw
 from thesis_cli.studies.models.examples import asia, ising, random_3_sat, zipf
 

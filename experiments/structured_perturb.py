@@ -8,7 +8,7 @@ from thesis_cli.reproduction.experiment import Claim, Experiment, Tolerance
 from thesis_cli.reproduction.measuring import furthest, lowest, measure, select
 from thesis_cli.structured.catalogue import space as space_named
 from thesis_cli.structured.ranges import map_range
-from thesis_cli.studies.structured import bound_errors as ways
+from thesis_cli.studies.structured import products as ways
 from thesis_cli.studies.structured.exact_ratios import needed, with_span
 from thesis_cli.studies.structured.uniformity import random_tree
 
