@@ -23,7 +23,7 @@ from itertools import product
 
 import numpy as np
 
-from thesis_cli.studies.synthesis.goals import GOALS, TOWARD_GOALS
+from thesis_cli.studies.synthesis.published_speedups import GOALS, TOWARD_GOALS
 from thesis_cli.studies.synthesis.timing import examine, solver, time_limits, timed, unsolvable, until_found
 from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.corpus.corpus_maker import random_tasks

@@ -15,8 +15,8 @@ import pandas as pd
 from thesis_cli.base.figures import COLOURS, label, legend_below, panels
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement, Reading, Tolerance
 from thesis_cli.reproduction.measuring import measure, select
-from thesis_cli.studies.synthesis.gains import share_of
 from thesis_cli.studies.synthesis.predictions import metric_errors, version
+from thesis_cli.studies.synthesis.speedups import share_of
 from thesis_cli.studies.synthesis.timing import RATES, time_limits, timed, until_found, within
 from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.networks.network_guide import network_guide

@@ -5,8 +5,8 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
-from thesis_cli.reproduction.measuring import measure, select
+from thesis_cli.reproduction.experiment import Claim, Experiment, Reading, Tolerance
+from thesis_cli.reproduction.measuring import select
 from thesis_cli.studies.privacy.bounds import PRINTED, every_bound, sample_sides
 from thesis_cli.studies.privacy.consistency import errors, proxies
 from thesis_cli.studies.privacy.published import EPSILONS
@@ -76,22 +76,17 @@ def _most(statement, **where):
     return _ratio(statement, **where).largest(error=1e-6, weakest=False)
 
 
-def _logs(frame, statement):
-    """Means of ln error and their standard errors, by N."""
-    rows = frame[frame.statement == statement]
-    return rows.assign(log=np.log(rows.left)).groupby("size").log.agg(["mean", "sem"])
+def _logs(*statements):
+    """Means of ln error by N."""
+    return select(statement=list(statements)).number(lambda f: np.log(f.left)).means("statement", "size")
 
 
-@measure
-def _falls(frame, statements, steps):
+def _falls(statements, steps):
     """Largest ln ratio of the errors at one N and at the N that many steps before, of all
     statements."""
-    found = [_logs(frame, s) for s in statements]
-    if len(found[0]) <= steps:
-        return None
-    falls = np.concatenate([x["mean"].diff(steps).iloc[steps:] for x in found])
-    sem = np.concatenate([np.hypot(x["sem"], x["sem"].shift(steps)).iloc[steps:] for x in found])
-    return Measurement(falls.max(), sem[falls.argmax()], weakest=sem.max())
+    logs = _logs(*statements)
+    before = logs.then(lambda f: f.assign(size=f.groupby("statement")["size"].shift(-steps)))
+    return logs.less(before, "statement", "size").largest()
 
 
 def plot(frame):
@@ -99,10 +94,10 @@ def plot(frame):
     _plot_bounds(axes[0, 0], frame)
     for ax, (title, curves) in zip(axes[1], CURVES.items(), strict=True):
         for (statement, name), colour, style in zip(curves.items(), COLOURS, STYLES, strict=False):
-            logs = _logs(frame, statement)
-            low, middle, high = (np.exp(logs["mean"] + s * logs["sem"]) for s in (-2, 0, 2))
+            logs = _logs(statement)(frame)
+            low, middle, high = (np.exp(logs.value + s * logs.standard_error) for s in (-2, 0, 2))
             bars = [middle - low, high - middle]
-            ax.errorbar(middle.index, middle, bars, color=colour, label=name, mfc="white", **style)
+            ax.errorbar(logs["size"], middle, bars, color=colour, label=name, mfc="white", **style)
         ax.set(xscale="log", yscale="log")
         label(ax, "rows $N$ of the table", "error", title)
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), handlelength=1.5)

@@ -19,11 +19,13 @@ from thesis_cli.models.targets import published_regression
 from thesis_cli.perturbation.a_star.a_star import a_star
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading
 from thesis_cli.reproduction.measuring import select, together
-from thesis_cli.studies.perturbation.sampler_costs import Capped, by_doubling, costs
-from thesis_cli.studies.perturbation.samples_needed import (
+from thesis_cli.studies.perturbation.sampler_costs import (
     CHUNKS,
     THEORY,
     TRICKS,
+    Capped,
+    by_doubling,
+    costs,
     plain_mse,
     saved,
     saved_with_error,

@@ -12,9 +12,9 @@ import numpy as np
 from thesis_cli.base.figures import COLOURS, label, legend_below, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
 from thesis_cli.reproduction.measuring import labelled, measured
-from thesis_cli.studies.synthesis.gains import share_of
 from thesis_cli.studies.synthesis.predictions import over_trainings, predicted, trainings
 from thesis_cli.studies.synthesis.rank_loss import ranked
+from thesis_cli.studies.synthesis.speedups import share_of
 from thesis_cli.studies.synthesis.thesis_programs import EXAMPLES, SHOWN
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES, OPERATIONS
 from thesis_cli.synthesis.language.program import run as run_program

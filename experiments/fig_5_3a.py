@@ -12,7 +12,7 @@ from math import log10
 
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Sample
 from thesis_cli.reproduction.measuring import measured, printed
-from thesis_cli.studies.synthesis import gains
+from thesis_cli.studies.synthesis import speedups
 from thesis_cli.studies.synthesis.guided_searches import SOURCE, plan, run
 from thesis_cli.studies.synthesis.published_speedups import FIGURE_5_3A, LENGTH_5
 from thesis_cli.studies.synthesis.speedup_figures import draw_cells, speedup_cells
@@ -58,12 +58,12 @@ CLAIMS = [
                 f"the network makes {cell.search} {cell.speedup:g} times as fast at T = 5 (log10 of the speedup until "
                 f"{cell.share:.0%} of the tasks are solved; the error counts the source's 100 tasks as if they varied "
                 "like those here)", cell.speedup, 1.0 if cell.speedup > 100 else 0.1,
-                measured(gains.gain_as_printed, search, cell.share, log10(cell.speedup)), f"{cell.speedup:g} x",
+                measured(speedups.gain_as_printed, search, cell.share, log10(cell.speedup)), f"{cell.speedup:g} x",
                 sample=TASKS),
             printed(f"{cell.search}, baseline, {cell.share:.0%}", PAPER,
                 f"with the prior alone, {cell.search} solves {cell.share:.0%} of the tasks of T = 5 in "
                 f"{cell.prior:g} s each (log10 of seconds, at the source's 3e6 programs a second)", cell.prior, 1.0,
-                measured(gains.baseline, search, cell.share, log10(cell.prior)), f"{cell.prior:g} s",
+                measured(speedups.baseline, search, cell.share, log10(cell.prior)), f"{cell.prior:g} s",
                 not_comparable=INPUTS),
         )
     ),
@@ -71,12 +71,12 @@ CLAIMS = [
         printed("baselines, Sort and add over DFS, 20%", PAPER,
             f"with the prior alone, Sort and add takes {add / dfs:.3g} times as long as DFS at T = 5 (log10 of the "
             "ratio of the times until 20% of the tasks are solved)", add / dfs, add / dfs * (1 / add + 1 / dfs),
-            measured(gains.baselines, ADD, DFS, 0.2, log10(add / dfs)), f"{add:g} s / {dfs:g} s",
+            measured(speedups.baselines, ADD, DFS, 0.2, log10(add / dfs)), f"{add:g} s / {dfs:g} s",
             not_comparable=INPUTS)
         for dfs, add in [BASELINES]
     ),
     *(
-        Claim(f"{today}{search}, faster", source, "comparison", ">", 0.0, measured(gains.mean_gain, search),
+        Claim(f"{today}{search}, faster", source, "comparison", ">", 0.0, measured(speedups.mean_gain, search),
             f"the network makes {name} at T = 5 (mean over tasks of the log10 of the speedup; a search that was "
             "stopped counts with the time that it spent, a task that is solved neither way counts as 0)")
         for today, source, search, name in (
@@ -87,11 +87,12 @@ CLAIMS = [
         )
     ),
     Claim("Sort and add over DFS, 20%", "Thesis 5.5.1: 'as compared to gains on DFS'", "comparison", ">", 0.0,
-        measured(gains.difference, ADD, DFS, 0.2),
+        measured(speedups.difference, ADD, DFS, 0.2),
         "the network gains more with Sort and add than with DFS at T = 5 (difference of the log10 of the speedups "
         "until 20% of the tasks are solved)"),
     *(
-        Claim(f"{name}, solved", "Thesis D.2, Figure D.3", "comparison", ">", 0.0, measured(gains.more_solved, search),
+        Claim(f"{name}, solved", "Thesis D.2, Figure D.3", "comparison", ">", 0.0,
+            measured(speedups.more_solved, search),
             f"with the network, {name} solves more tasks of T = 5 than with the prior by examining the same number "
             "of programs (difference of the shares of tasks)")
         for search, name in ((search, FIGURE_5_3A[search][0].search) for search in SOURCE)

@@ -12,8 +12,7 @@ import numpy as np
 from thesis_cli.reproduction.experiment import Claim, Experiment, Tolerance
 from thesis_cli.reproduction.measuring import labelled, measured
 from thesis_cli.studies.synthesis.attribute_figures import confusion_figure
-from thesis_cli.studies.synthesis.predictions import predicted, trainings
-from thesis_cli.studies.synthesis.tendencies import (
+from thesis_cli.studies.synthesis.confusion import (
     COMPARISONS,
     EVERY_ROW,
     PLACES,
@@ -22,6 +21,7 @@ from thesis_cli.studies.synthesis.tendencies import (
     statement,
     tendencies,
 )
+from thesis_cli.studies.synthesis.predictions import predicted, trainings
 from thesis_cli.synthesis.training.corpora import held_out
 
 NETWORK = "The thesis speaks of its own network and programs, which are not published; here another one is trained."

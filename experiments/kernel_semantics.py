@@ -9,7 +9,7 @@ import pandas as pd
 from thesis_cli.embeddings.kernels import KERNELS, median_distance
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement, Reading, Tolerance
 from thesis_cli.reproduction.measuring import measure, select
-from thesis_cli.studies.semantics.cases import EXAMPLES
+from thesis_cli.studies.semantics.cases import CONDITIONED, EXAMPLES, PAIRS
 from thesis_cli.studies.semantics.evaluations import EvaluationJudge, Way, released
 from thesis_cli.studies.semantics.figures import (
     CHOSEN,
@@ -22,7 +22,6 @@ from thesis_cli.studies.semantics.figures import (
     plot,
     reduced,
 )
-from thesis_cli.studies.semantics.laws import CONDITIONED, PAIRS
 from thesis_cli.studies.semantics.operators import (
     distance_from_zero,
     growth,
@@ -121,19 +120,12 @@ def _slopes(x, *by):
     return slopes
 
 
-def _ends(found, by):
-    """First and last error of each group."""
-    errors = found.number("error", "standard_error")
-    return errors.then(lambda f: f.groupby(by).head(1)), errors.then(lambda f: f.groupby(by).tail(1))
-
-
-def _last(**equal):
-    return _ends(select(**equal), "part")[1]
+def _errors(**equal):
+    return select(**equal).number("error", "standard_error")
 
 
 def _last_over_first(found, by="part"):
-    first, last = _ends(found, by)
-    return last.over(first, by)
+    return found.last(by).over(found.first(by), by)
 
 
 @measure
@@ -161,7 +153,7 @@ def _against_monte_carlo(frame):
 
 
 def _last_infinite(subject, method):
-    return select(part=INFINITE, subject=subject, method=method).number("error").then(lambda f: f.tail(1)).read(1e-6)
+    return select(part=INFINITE, subject=subject, method=method).number("error").read(1e-6, -1)
 
 
 def _release_bound(frame):
@@ -208,7 +200,7 @@ CLAIMS = [
         "of the mean error in that rate, least of signed, decaying and uneven weights)", scale=0.4,
         reading=Reading("as m tends to infinity: above 0.95 for m from 16 to 256", 0.05)),
     Claim("Theorem 2, constants", OWN, "comparison", ">", 0.75,
-        _last_over_first(select(part=SAMPLES, method=CHOSEN)).read(),
+        _last_over_first(_errors(part=SAMPLES, method=CHOSEN)).read(),
         "the weights of Theorem 2 must not depend on the samples: equal weights on the samples above the median "
         "satisfy its conditions on sums, and the error does not vanish (error at the largest m over that at the "
         "smallest)"),
@@ -218,7 +210,7 @@ CLAIMS = [
         "after another (exponent of the mean error in the size, sum of eight)", scale=0.2,
         reading=Reading("within 0.05 for sizes from 20 to 200", 0.05)),
     Claim("section 3, equivalence", f"beside {WORK} section 3: 'this semantics is equivalent'", "comparison", "<", 0.6,
-        _last_over_first(select(part=REDUCTIONS, method=QUANTILES), "subject").number("value").largest(),
+        _last_over_first(_errors(part=REDUCTIONS, method=QUANTILES), "subject").number("value").largest(),
         "expressions evaluated with the finite expansions of this project, by quantiles, tend to their laws in measure "
         "theory (largest ratio of the error at the largest size to that at the smallest, ten expressions)"),
     Claim("section 3, any expansion", f"{WORK} section 3: 'Using those expansions'",
@@ -246,7 +238,7 @@ CLAIMS = [
     Claim("RKHS bounds by W1", OWN, "comparison", ">", 5.0, _looseness(False),
         "bounds of other functions go through W1, which makes them more than five times too large (median ratio)"),
     Claim("random and Monte Carlo", OWN, "comparison", ">", 1.0,
-        _last(part=RANDOM).per("monte_carlo").read(),
+        _errors(part=RANDOM).per("monte_carlo").read(place=-1),
         "random reductions lose what they compute: their error is above that of Monte Carlo with as many "
         "evaluations (ratio at the largest size, sum of eight)"),
     Claim("quantiles and Monte Carlo", OWN, "comparison", "<", 1.0, _against_monte_carlo,
@@ -259,12 +251,14 @@ CLAIMS = [
         RELEASED.number("error").read(),
         "the 1,000 rows of a release are replaced by 20 quantiles at an RKHS error below 0.01"),
     Claim("conditioning, two observations", OWN, "comparison", ">", 1.0,
-        _last(part=CONDITIONS, subject="two normal").over(_last(part=CONDITIONS, subject="normal")).read(),
+        _errors(part=CONDITIONS, subject="two normal")
+        .over(_errors(part=CONDITIONS, subject="normal"), "size")
+        .read(place=-1),
         "each observed value costs accuracy, since combinations are sampled beyond 2^18: the error of a normal "
         "mean given two observations is above that given one (ratio at the largest size)"),
     *(
         Claim(f"conditioning, {name}", f"beside {WORK} section 5: a hope", "comparison", "<", 0.6,
-            _last_over_first(select(part=CONDITIONS, subject=name)).read(),
+            _last_over_first(_errors(part=CONDITIONS, subject=name)).read(),
             f"conditional mean embeddings condition expressions: the error vanishes as the size grows ({text}; "
             "error at the largest size over that at the smallest)")
         for name, text in (

@@ -134,18 +134,6 @@ def plot(frame):
     return figure
 
 
-def _first(found):
-    return found.groupby("model").head(1)
-
-
-def _last(found):
-    return found.groupby("model").tail(1)
-
-
-def _best(found):
-    return found.sort_values("rms").groupby("model").head(1)
-
-
 @measure
 def _least_bound(frame, method="Frank-Wolfe", sign=1.0):
     """Least distance of a bound from ln Z, on its side."""
@@ -177,12 +165,12 @@ def _difference(first, second, model, at_once=False):
     """Distance from ln Z by one method less that by another on a model, each at its best size, or
     the second `at_once`, at its smallest."""
     ours, theirs = (select(method=method, model=model).number("rms", "rms_deviation") for method in (first, second))
-    return ours.then(_best).less(theirs.then(_first if at_once else _best)).read()
+    return ours.best("model").less(theirs.first("model") if at_once else theirs.best("model")).read()
 
 
 def _annealed(coupling):
     """Error of annealing at its smallest size, by the kind of the couplings."""
-    found = select(method="annealing", model=[f"attractive {coupling}", f"mixed {coupling}"]).then(_first)
+    found = select(method="annealing", model=[f"attractive {coupling}", f"mixed {coupling}"]).first("model")
     return found.then(lambda f: f.assign(kind=f.model.str.split().str[0])).number("rms", "rms_deviation")
 
 
@@ -261,12 +249,12 @@ CLAIMS = [
         )
     ),
     Claim("WISH, factor", WISH, "bound", "<", math.log(16),
-        select(method="WISH").then(_last).number("rms", "rms_deviation").largest(weakest=False),
+        select(method="WISH").last("model").number("rms", "rms_deviation").largest(weakest=False),
         "WISH is within a constant factor of Z, 16, for enough hashes (largest root mean square error of ln Z with "
         "the most hashes, nats)"),
     Claim("annealing is unbiased", "beside Hazan et al. I: Neal 2001", "identity", "=", 1.0,
         select(method="annealing")
-        .then(_last)
+        .last("model")
         .where(f"0 < ratio_deviation < {NORMAL}")
         .number("ratio", "ratio_deviation")
         .pooled(),

@@ -96,7 +96,6 @@ def _jump(frame):
     return Measurement(ratio.iloc[at], error.iloc[at], weakest=error.max())
 
 
-OWN = "this project"
 NATS = 0.1  # a tenth of Z
 CAPTION = """\
 One model of each family: 2 x 3 spin glasses of coupling C, and tables of 3 x 2 x 4 normal \

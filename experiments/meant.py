@@ -11,8 +11,8 @@ import numpy as np
 from thesis_cli.base.figures import COLOURS, label, legend_below, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
 from thesis_cli.reproduction.measuring import measure, select
-from thesis_cli.studies.synthesis.gains import share_of
 from thesis_cli.studies.synthesis.meanings import answers, calibration
+from thesis_cli.studies.synthesis.speedups import share_of
 from thesis_cli.synthesis.meant.fitting import KINDS
 
 EXAMPLES = [1, 2, 3, 5, 10]

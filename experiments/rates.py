@@ -23,8 +23,7 @@ from thesis_cli.privacy.release.subspace import orthonormal_basis
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
 from thesis_cli.reproduction.measuring import labelled, measure
 from thesis_cli.studies.privacy.evaluation import GaussianMixture
-from thesis_cli.studies.privacy.rough import rough_release
-from thesis_cli.studies.privacy.seeded import SeededGaussian, subspace_release
+from thesis_cli.studies.privacy.seeded import SeededGaussian, rough_release, subspace_release
 
 BUDGET = Budget(1.0, 1e-6)
 GAMMA = 8.0

@@ -132,8 +132,8 @@ def _furthest(found, absolute=False):
     """Measured over expected, or less expected if `absolute`, of the row furthest off in its
     standard errors."""
     misses = found.minus("expected") if absolute else found.where(f"expected > {QUADRATURE}").per("expected")
-    clipped = misses.number("value", lambda f: f.standard_error.clip(lower=QUADRATURE))
-    return lambda frame: replace(clipped.furthest(0.0 if absolute else 1.0)(frame), error=QUADRATURE)
+    furthest = misses.furthest(0.0 if absolute else 1.0, floor=QUADRATURE)
+    return lambda frame: replace(furthest(frame), error=QUADRATURE)
 
 
 APART = _measured("ratio apart")

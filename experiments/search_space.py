@@ -14,9 +14,9 @@ import pandas as pd
 from thesis_cli.base.figures import COLOURS
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement, Reading
 from thesis_cli.reproduction.measuring import measure, select
-from thesis_cli.studies.synthesis.gains import share_of
-from thesis_cli.studies.synthesis.goals import GOALS, TOWARD_GOALS
+from thesis_cli.studies.synthesis.published_speedups import GOALS, TOWARD_GOALS
 from thesis_cli.studies.synthesis.search_space_figures import draw
+from thesis_cli.studies.synthesis.speedups import share_of
 from thesis_cli.studies.synthesis.timing import RATES, examine, timed, unsolvable, until_found, within
 from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.corpus.corpus_maker import random_tasks

@@ -147,11 +147,6 @@ def plot(frame):
     return legend_below(figure, axes[1], 3)
 
 
-def _off(found):
-    """Among numbers that should be 0, the one furthest from 0 in its standard errors."""
-    return found.number("value", lambda f: f.standard_error.clip(lower=1e-12)).furthest()
-
-
 def _acceptance(*alphas):
     """Share accepted less Z / exp(U(alpha)) on tables, where the estimates have most samples, mean over models and
     orders of the variables, which share the prediction."""
@@ -160,15 +155,17 @@ def _acceptance(*alphas):
         return (found.acceptance_error**2 + found.estimate_error**2 + 2 * found.prediction_error**2) ** 0.5
 
     found = UNCLIPPED.where(kind="table", alpha=list(alphas)).number(lambda f: f.acceptance - f.prediction, error)
-    return _off(found.then(pooled_by("alpha")))
+    return found.then(pooled_by("alpha")).furthest(floor=FLOOR)
 
 
 def _excess(found):
     """Total variation less that of exact draws, mean over models and orders at each alpha."""
     excess = found.number(lambda f: f.distance - f.exact_distance, "exact_deviation")
-    return _off(excess.then(lambda f: f.fillna({"alpha": 0.0})).then(pooled_by("alpha")))
+    return excess.then(lambda f: f.fillna({"alpha": 0.0})).then(pooled_by("alpha")).furthest(floor=FLOOR)
 
 
+FLOOR = 1e-12
+"""Least standard error of a number that should be 0."""
 LIBRARY = select(method="library")
 UNCLIPPED = LIBRARY.where("clipped == 0")
 """The library's sampler where the estimates never summed to more than 1."""
@@ -202,7 +199,7 @@ CLAIMS = [
         "that Algorithm 1 accepts is Z / exp(U(alpha)) (mean difference of the shares; tables of random "
         "potentials, no step clipped, the furthest from 0 of alpha = -0.2, 0.5 and 1)", scale=APART),
     Claim("order", "Thesis 2.3.3: 'and not on the chosen order'", "identity", "=", 0.0,
-        _off(SHARES.where(order="as it is").less(SHARES.where(order="reversed"), *MODEL, "alpha")),
+        SHARES.where(order="as it is").less(SHARES.where(order="reversed"), *MODEL, "alpha").furthest(floor=FLOOR),
         "the order of the variables does not matter (share accepted less that in reverse order, no step clipped)",
         scale=ACCEPTED),
     Claim("exactness", "Thesis A.2.2, Hazan et al. Theorem 3", "identity", "=", 0.0, _excess(UNCLIPPED),
@@ -211,7 +208,7 @@ CLAIMS = [
     Claim("exact draws", OWN, "identity", "=", 0.0, _excess(select(method="backward")),
         "backward sampling has the total variation of as many exact draws (mean difference)", scale=DISTANCE),
     Claim("acceptance given the estimates", OWN, "identity", "=", 0.0,
-        _off(UNCLIPPED.number(lambda found: found.acceptance - found.given_estimates, "acceptance_error")),
+        UNCLIPPED.number("acceptance", "acceptance_error").minus("given_estimates").furthest(floor=FLOOR),
         "with sample averages, of however few samples, the share of attempts accepted is Z / exp(estimate of "
         "U(alpha)) as long as no step is clipped (difference of the shares, furthest from 0)", scale=ACCEPTED),
     Claim("sample averages", OWN, "comparison", ">", 0.0,

@@ -7,7 +7,7 @@ import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Tolerance
-from thesis_cli.reproduction.measuring import lowest, select
+from thesis_cli.reproduction.measuring import select
 from thesis_cli.structured.meta import Coupled
 from thesis_cli.structured.online import hoeffding_probability, sampled_gradients
 from thesis_cli.studies.structured.families import FAMILIES, family, weights_of_length
@@ -69,11 +69,8 @@ def plot(frame):
     return figure
 
 
-def _hoeffding(frame):
-    """Probability less bound, where it is fewest standard errors below 0."""
-    found = select("2 * exp(-at * at / 2) < 1", quantity="exceeded")(frame)
-    bounds = np.array([hoeffding_probability(2.0, unit, 1) for unit in found["at"]])
-    return lowest(found.value - bounds, found.standard_error, sign=-1.0)
+def _hoeffding(found):
+    return [hoeffding_probability(2.0, unit, 1) for unit in found["at"]]
 
 
 CAPTION = """\
@@ -84,7 +81,8 @@ of 0 are not drawn. The source has no figure."""
 
 # fmt: off
 CLAIMS = [
-    Claim("Hoeffding", "Vembu et al. 2.3: 'the following exponential tail bound'", "bound", "<", 0.0, _hoeffding,
+    Claim("Hoeffding", "Vembu et al. 2.3: 'the following exponential tail bound'", "bound", "<", 0.0,
+        select("2 * exp(-at * at / 2) < 1", quantity="exceeded").minus(_hoeffding).lowest(sign=-1.0),
         "P(|<gradient - d, z>| >= e) <= 2 exp(-e^2 S / (2 R^2 G^2)) (probability less bound, fewest standard "
         "errors below 0)"),
     Claim("gradient", "Vembu et al. 1: 'the first order moment'; 2.3: 'a finite sample of size S'",

@@ -9,9 +9,9 @@ from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, T
 from thesis_cli.reproduction.measuring import measure, select
 from thesis_cli.structured.online import TrainingPace
 from thesis_cli.studies.structured import learning_runs as runs
-from thesis_cli.studies.structured.baselines import PAIRWISE, POWERSET, REST
 from thesis_cli.studies.structured.datasets import NAMES, dataset
 from thesis_cli.studies.structured.learning_figure import LOSSES, by_fold, chosen, draw, passes_until, standard_error
+from thesis_cli.studies.structured.learning_runs import PAIRWISE, POWERSET, REST
 
 COLUMNS = [
     *("kind", "data", "task", "fold", "method", "regularisation", "decision", "loss", "validation", "test"),
@@ -149,7 +149,7 @@ def plot(frame):
     return draw(frame, [name for name in NAMES if name in set(frame[frame.kind == "loss"].data)])
 
 
-SOURCE, OWN = "Vembu et al.", "this project"
+OWN = "this project"
 ALL = [1.0, 0.1, 0.01, 0.001, 0.0001]
 MANY = {"folds": 10, "regularisations": ALL}
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Reading, Sample
 from thesis_cli.reproduction.measuring import furthest, measured, printed
-from thesis_cli.studies.synthesis import gains
+from thesis_cli.studies.synthesis import speedups
 from thesis_cli.studies.synthesis.guided_searches import SOURCE, plan, run
 from thesis_cli.studies.synthesis.published_speedups import LENGTH_3, TABLE_5_1
 from thesis_cli.studies.synthesis.speedup_figures import draw_cells, speedup_cells
@@ -61,7 +61,7 @@ def plot(frame):
 
 
 def _changes(frame):
-    found = [gains.changes(frame, search, SHARES, FEW) for search in SOURCE]
+    found = [speedups.changes(frame, search, SHARES, FEW) for search in SOURCE]
     if None in found:
         return None
     least = furthest(*(np.concatenate(numbers) for numbers in zip(*found, strict=True)))
@@ -82,42 +82,42 @@ CLAIMS = [
             f"the network makes {cell.search} {cell.speedup:g} times as fast at T = 3 (log10 of the speedup until "
             f"{cell.share:.0%} of the tasks are solved; the error counts the source's 500 tasks as if they varied "
             "like those here)",
-            cell.speedup, 0.1, measured(gains.gain_as_printed, search, cell.share, log10(cell.speedup)),
+            cell.speedup, 0.1, measured(speedups.gain_as_printed, search, cell.share, log10(cell.speedup)),
             f"{cell.speedup:g} x", sample=TASKS)
         for search, cell in CELLS
     ),
     Claim("Beam, 20%", "Thesis 5.5.1, Table 5.1, Beam", "published", ">", log10(BEAM.speedup),
-        measured(gains.gain_at_least, "beam", BEAM.share, log10(BEAM.speedup)),
+        measured(speedups.gain_at_least, "beam", BEAM.share, log10(BEAM.speedup)),
         "the decoder makes Beam more than 3.4 times as fast at T = 3 (log10 of the speedup until 20% of the tasks "
         "are solved)", printed="> 3.4 x", not_comparable=DECODER),
     *(
         Claim(f"{search}, faster", "Thesis 5.5.1, Table 5.1, row Speedup",
-            "comparison", ">", 0.0, measured(gains.mean_gain, search),
+            "comparison", ">", 0.0, measured(speedups.mean_gain, search),
             f"the network makes {name} faster at T = 3 (mean over tasks of the log10 of the speedup)",
             not_comparable=DECODER if search == "beam" else PEERS * (search in STAND_INS))
         for search, name in NAMED.items()
     ),
     Claim("an order of magnitude",
         "Thesis 5.1: 'we show orders-of-magnitude improvements over optimized standard search techniques'",
-        "comparison", ">", 1.0, measured(gains.mean_faster, ADD, DFS),
+        "comparison", ">", 1.0, measured(speedups.mean_faster, ADD, DFS),
         "guiding a search by a network is an order of magnitude faster than standard techniques (Sort and add with "
         "the network against DFS without; T = 3, mean over tasks of the log10 of the speedup)", reading=TENFOLD),
     Claim("an order of magnitude over Beam", "Thesis 5.1: 'a Recurrent Neural Network-based approach to the problem'",
         "comparison", ">", 1.0,
-        measured(gains.mean_slower, "beam", ADD),
+        measured(speedups.mean_slower, "beam", ADD),
         "guiding a search by a network is orders of magnitude faster than an approach by recurrent networks (Sort "
         "and add with the network against Beam with the decoder; T = 3, mean over tasks of the log10 of the ratio "
         "of processor seconds here)", reading=TENFOLD, not_comparable=DECODER),
     *(
         Claim(f"{search}, tenfold", "Thesis 5.7: 'for many programs, this technique improves the runtime'",
-            "comparison", ">", 0.2, measured(gains.gaining, search, 10.0),
+            "comparison", ">", 0.2, measured(speedups.gaining, search, 10.0),
             "for many programs the network improves the runtime by 1 to 3 orders of magnitude (share of tasks of T "
             f"= 3 that {NAMED[search]} solves at least 10 times as fast)",
             reading=Reading("many: a fifth or more", 0.0))
         for search in SOURCE
     ),
     *(
-        Claim(f"today's {search}, faster", "this project", "comparison", ">", 0.0, measured(gains.mean_gain, search),
+        Claim(f"today's {search}, faster", "this project", "comparison", ">", 0.0, measured(speedups.mean_gain, search),
             f"the network makes this project's {search} faster at T = 3, the call of the network included (mean "
             "over tasks of the log10 of the speedup)",
             finding="Table 5.1, guidance of today's searches" if search == "dfs" else "")
@@ -127,7 +127,7 @@ CLAIMS = [
         printed(f"{cell.search}, baseline, {cell.share:.0%}", "Thesis 5.5.1, Table 5.1",
             f"with the prior alone, {cell.search} solves {cell.share:.0%} of the tasks of T = 3 in "
             f"{1000 * cell.prior:g} ms each (log10 of seconds, at the source's 3e6 programs a second)",
-            cell.prior, MILLISECOND, measured(gains.baseline, search, cell.share, log10(cell.prior)),
+            cell.prior, MILLISECOND, measured(speedups.baseline, search, cell.share, log10(cell.prior)),
             f"{1000 * cell.prior:g} ms", not_comparable=INPUTS)
         for search, cell in CELLS
     ),
@@ -136,21 +136,21 @@ CLAIMS = [
             f"with the prior alone, Sort and add takes {ratio:.3g} times as long as DFS at T = 3 (log10 of the ratio "
             f"of the times until {fast.share:.0%} of the tasks are solved)",
             ratio, ratio * MILLISECOND * (1 / fast.prior + 1 / slow.prior),
-            measured(gains.baselines, ADD, DFS, fast.share, log10(ratio)),
+            measured(speedups.baselines, ADD, DFS, fast.share, log10(ratio)),
             f"{1000 * slow.prior:g} ms / {1000 * fast.prior:g} ms", not_comparable=INPUTS)
         for fast, slow, ratio in RATIOS
     ),
     *(
         Claim(f"Sort and add over DFS, {share:.0%}", "Thesis 5.5.1: 'as compared to gains on DFS'",
             "comparison", ">", 0.0,
-            measured(gains.difference, ADD, DFS, share),
+            measured(speedups.difference, ADD, DFS, share),
             "the network gains more with Sort and add than with DFS at T = 3 (difference of the log10 of the "
             f"speedups until {share:.0%} of the tasks are solved)")
         for share in SHARES
     ),
     *(
         Claim(f"{slow} and {fast}", "Thesis 5.5.1, Table 5.1, row DeepCoder", "comparison", ">", 0.0,
-            measured(gains.mean_slower, slow, fast),
+            measured(speedups.mean_slower, slow, fast),
             f"with the network, {names} (T = 3; mean over tasks of the log10 of the ratio of processor seconds here)",
             not_comparable=DECODER if slow == "beam" else PEERS)
         for slow, fast, names in (

@@ -37,6 +37,21 @@ def test_numbers_of_a_group_are_pooled_as_independent():
     assert found.standard_error.to_dict() == {"a": 2.5, "b": 1.0}
 
 
+def test_the_first_the_last_and_the_least_row_of_a_group():
+    rows = {"kind": ["a", "b", "a", "a"], "value": [2.0, 5.0, 1.0, 3.0], "standard_error": 0.0}
+    frame, found = pd.DataFrame(rows), select()
+    for one, value in ((found.first("kind"), 2.0), (found.last("kind"), 3.0), (found.best("kind"), 1.0)):
+        assert one(frame).set_index("kind").value.to_dict() == {"a": value, "b": 5.0}
+
+
+def test_a_floor_keeps_numbers_without_sampling_error_from_deciding():
+    frame = pd.DataFrame({"value": [0.1, 3.0], "standard_error": [0.0, 1.0]})
+    with pytest.raises(ValueError, match="positive"):
+        select().furthest()(frame)
+    assert select().furthest(floor=1e-3)(frame).value == 0.1
+    assert select().furthest(floor=0.5)(frame).value == 3.0
+
+
 def test_rows_begin_with_what_their_task_is():
     found = labelled([(1, 2.0)], ["at", "value"], kind="mixed", size=4)
     assert found.to_dict("records") == [{"kind": "mixed", "size": 4, "at": 1, "value": 2.0}]

@@ -102,6 +102,14 @@ class SelectedRows:
 
         return self.then(grouped)
 
+    def first(self, *by: str) -> SelectedRows:
+        """The first of the rows that agree in the columns `by`."""
+        return self.then(lambda found: found.groupby(list(by)).head(1))
+
+    def last(self, *by: str) -> SelectedRows:
+        """The last of the rows that agree in the columns `by`."""
+        return self.then(lambda found: found.groupby(list(by)).tail(1))
+
     def best(self, *by: str) -> SelectedRows:
         """The row of the least number among those that agree in the columns `by`."""
         return self.then(lambda found: found.loc[found.groupby(list(by))["value"].idxmin()])
@@ -139,9 +147,9 @@ class SelectedRows:
         """The number that is furthest from what is expected, whatever the standard errors."""
         return self._measure(lambda found: _at(found, int((found["value"] - expected).abs().argmax()), error, weakest))
 
-    def furthest(self, expected: float = 0.0) -> Measure:
-        """The number that misses what is expected by the most standard errors."""
-        return self._measure(lambda found: furthest(found["value"], found["standard_error"], expected))
+    def furthest(self, expected: float = 0.0, floor: float = 0.0) -> Measure:
+        """The number that misses what is expected by the most standard errors, which are `floor` at least."""
+        return self._measure(lambda found: furthest(found["value"], found["standard_error"].clip(floor), expected))
 
     def lowest(self, limit: float = 0.0, sign: float = 1.0) -> Measure:
         """The number that is fewest standard errors above a limit, or with `sign` -1 below it."""

@@ -5,8 +5,7 @@ import pytest
 
 from thesis_cli.entropy.exact import exact_entropies
 from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials
-from thesis_cli.studies.entropy.bounds import BOUNDED, low_rank_rows
-from thesis_cli.studies.entropy.evaluation import SampleEstimates, Sizes, full_rank_rows
+from thesis_cli.studies.entropy.evaluation import BOUNDED, SampleEstimates, Sizes, full_rank_rows, low_rank_rows
 from thesis_cli.studies.entropy.variance import DistinctProbabilities, crossings_of, ratio_of_variances, tops_of
 
 ORDERS = np.array([0, 0.5, 1, 2, math.inf])

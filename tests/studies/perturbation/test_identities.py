@@ -7,12 +7,13 @@ from scipy.special import logsumexp
 from thesis_cli.inference.elimination.elimination import Elimination
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.perturbation.low_rank.low_rank import low_rank_maxima
-from thesis_cli.studies.perturbation.clamping import clamping_rows, subset_rows
 from thesis_cli.studies.perturbation.identities import (
+    clamping_rows,
     curve_rows,
     entropy_rows,
     influence_of,
     noise_rows,
+    subset_rows,
     tilted_rows,
     variance_rows,
 )

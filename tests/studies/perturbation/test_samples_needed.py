@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from thesis_cli.studies.perturbation.samples_needed import (
+from thesis_cli.studies.perturbation.sampler_costs import (
     CHUNKS,
     THEORY,
     needed,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from thesis_cli.privacy.mechanisms.mechanism import Budget, classical_scale
-from thesis_cli.studies.privacy.rough import kernel_matrix, rough_release
+from thesis_cli.studies.privacy.seeded import kernel_matrix, rough_release
 
 
 def test_errors_are_those_of_the_expanded_release() -> None:

@@ -5,9 +5,8 @@ import pytest
 from scipy import stats
 
 from thesis_cli.semantics.parser import parse
-from thesis_cli.studies.semantics.cases import EXAMPLES
+from thesis_cli.studies.semantics.cases import CONDITIONED, EXAMPLES, PAIRS
 from thesis_cli.studies.semantics.evaluations import EvaluationJudge, Way, calls
-from thesis_cli.studies.semantics.laws import CONDITIONED, PAIRS
 
 LEVELS = np.linspace(0, 1, 202)[1:-1]
 COUNT = 4000

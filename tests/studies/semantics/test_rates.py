@@ -8,7 +8,7 @@ import pytest
 from thesis_cli.embeddings.closed_forms import Laws
 from thesis_cli.embeddings.expansion import Expansion
 from thesis_cli.embeddings.kernels import Gaussian, Laplace
-from thesis_cli.studies.semantics.laws import PAIRS, normal
+from thesis_cli.studies.semantics.cases import PAIRS, normal
 from thesis_cli.studies.semantics.rates import WEIGHTS, TargetEmbedding, dense, log_slope, mean_errors, spread
 
 KERNEL = Gaussian(1.0)

@@ -8,16 +8,20 @@ import pytest
 from thesis_cli.structured.learn import Problem, fit
 from thesis_cli.structured.online import TrainingPace
 from thesis_cli.structured.tasks import Task
-from thesis_cli.studies.structured.baselines import BASELINES, bit_chances, logistic, pairwise, regression
 from thesis_cli.studies.structured.datasets import NAMES, Dataset, dataset, folds
 from thesis_cli.studies.structured.learning_runs import (
+    BASELINES,
     EXACT,
     NORMALISED,
     ONLINE,
+    bit_chances,
     fit_facts,
+    logistic,
     losses_of_fold,
     normalised_fold,
+    pairwise,
     problem_of,
+    regression,
     splits,
     traces,
 )

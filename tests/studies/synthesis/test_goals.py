@@ -1,4 +1,4 @@
-from thesis_cli.studies.synthesis.goals import PUBLISHED, published
+from thesis_cli.studies.synthesis.published_speedups import PUBLISHED, published
 
 
 def test_published_times_grow_with_the_share_and_shrink_with_the_network():

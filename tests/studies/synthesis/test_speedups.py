@@ -6,7 +6,7 @@ import pytest
 
 from tests.conftest import ROOT
 from thesis_cli.reproduction.experiment import load
-from thesis_cli.studies.synthesis import gains, guided_searches
+from thesis_cli.studies.synthesis import guided_searches, speedups
 from thesis_cli.studies.synthesis.guided_searches import (
     COLUMNS,
     FACTOR,
@@ -121,17 +121,17 @@ def test_gains_of_searches():
     assert str(gain(rows, "sort-and-add, source", 1.0)) == "> 22.5x"
     assert str(gain(rows, "today", 0.5)) == "0.5x"  # the call of the network counts
     assert gain(rows, "beam", 0.5) is None
-    assert gains.difference(rows, "sort-and-add, source", "dfs, source", 0.5)[0] == pytest.approx(1.0)
-    assert gains.difference(rows, "dfs, source", "sort-and-add, source", 1.0) is None  # it gains more than it shows
-    assert gains.more_solved(rows, "sort-and-add, source") == pytest.approx((0.25, 0.25))
-    assert gains.more_solved(rows, "slow") is None
-    assert gains.mean_gain(rows, "dfs, source") == pytest.approx((np.log10(2), 0.0))
-    assert gains.mean_gain(rows, "slow") is None
-    assert gains.mean_faster(rows, "dfs, source", "sort-and-add, source")[0] == pytest.approx(
+    assert speedups.difference(rows, "sort-and-add, source", "dfs, source", 0.5)[0] == pytest.approx(1.0)
+    assert speedups.difference(rows, "dfs, source", "sort-and-add, source", 1.0) is None  # it gains more than it shows
+    assert speedups.more_solved(rows, "sort-and-add, source") == pytest.approx((0.25, 0.25))
+    assert speedups.more_solved(rows, "slow") is None
+    assert speedups.mean_gain(rows, "dfs, source") == pytest.approx((np.log10(2), 0.0))
+    assert speedups.mean_gain(rows, "slow") is None
+    assert speedups.mean_faster(rows, "dfs, source", "sort-and-add, source")[0] == pytest.approx(
         np.log10([20, 20, 20, 22.5]).mean()
     )
-    assert gains.baselines(rows, "sort-and-add, source", "dfs, source", 0.5, 1.0)[0] == pytest.approx(1.0)
-    assert gains.baseline(rows, "dfs, source", 0.75, 0.0)[0] == pytest.approx(np.log10(6))
+    assert speedups.baselines(rows, "sort-and-add, source", "dfs, source", 0.5, 1.0)[0] == pytest.approx(1.0)
+    assert speedups.baseline(rows, "dfs, source", 0.75, 0.0)[0] == pytest.approx(np.log10(6))
 
 
 def test_differences_of_gains_keep_the_tasks_together():
@@ -139,7 +139,7 @@ def test_differences_of_gains_keep_the_tasks_together():
     rng = np.random.default_rng(0)
     ones, many = np.ones(50), 10 ** rng.uniform(0, 3, 50)
     rows = frame(dfs_prior=many, dfs_network=ones, add_prior=2 * many, add_network=2 * ones)
-    assert gains.difference(rows, "sort-and-add, source", "dfs, source", 0.5) == pytest.approx((0.0, 0.0), abs=1e-9)
+    assert speedups.difference(rows, "sort-and-add, source", "dfs, source", 0.5) == pytest.approx((0.0, 0.0), abs=1e-9)
     assert gain(rows, "dfs, source", 0.5).standard_error > 0.05
 
 
@@ -147,33 +147,33 @@ def test_gains_are_means_over_trainings():
     one = frame(dfs_prior=[100.0] * 20, dfs_network=[1.0] * 10 + [50.0] * 10)
     other = one[one.guide == NETWORK].assign(guide="lines-3-seed-1", nodes=lambda rows: rows.nodes / 10)
     both = pd.concat([one, other])
-    mean, error = gains.mean_gain(one, "dfs, source")
-    assert gains.mean_gain(both, "dfs, source") == pytest.approx((mean + 0.5, np.hypot(error, 0.5)))
-    assert gains.gaining(both, "dfs, source", 10.0)[0] == 0.75
-    for measure, *what in ((gains.changes, (0.5,), 10), (gains.more_solved,)):
+    mean, error = speedups.mean_gain(one, "dfs, source")
+    assert speedups.mean_gain(both, "dfs, source") == pytest.approx((mean + 0.5, np.hypot(error, 0.5)))
+    assert speedups.gaining(both, "dfs, source", 10.0)[0] == 0.75
+    for measure, *what in ((speedups.changes, (0.5,), 10), (speedups.more_solved,)):
         assert np.array_equal(measure(both, "dfs, source", *what), measure(one, "dfs, source", *what))
     assert gain(both, "dfs, source", 0.5) == gain(one, "dfs, source", 0.5)
 
 
 def test_searches_are_compared_by_their_seconds_here():
     rows = frame(slow_network=[30.0, 20.0, 7.0], fast_network=[3.0, 20.0])
-    assert gains.mean_slower(rows, "slow", "fast") == pytest.approx((0.5, 0.5))
-    assert gains.mean_slower(rows, "slow", "other") is None
-    assert gains.mean_slower(rows, "none", "other") is None
-    assert gains.more_solved(rows, "none") is None
+    assert speedups.mean_slower(rows, "slow", "fast") == pytest.approx((0.5, 0.5))
+    assert speedups.mean_slower(rows, "slow", "other") is None
+    assert speedups.mean_slower(rows, "none", "other") is None
+    assert speedups.more_solved(rows, "none") is None
 
 
 def test_shares_and_changes():
     rows = frame(dfs_prior=[100.0] * 20, dfs_network=[1.0] * 10 + [50.0] * 10)
-    assert gains.gaining(rows, "dfs, source", 10.0)[0] == 0.5
-    (change,), (error,) = gains.changes(rows, "dfs, source", (0.5,), 10)
+    assert speedups.gaining(rows, "dfs, source", 10.0)[0] == 0.5
+    (change,), (error,) = speedups.changes(rows, "dfs, source", (0.5,), 10)
     assert (change, error) == (pytest.approx(np.log10(50)), 0.0)
-    assert gains.share_of(10, 10) == (1.0, pytest.approx((11 / 12 * 1 / 12 / 10) ** 0.5))
+    assert speedups.share_of(10, 10) == (1.0, pytest.approx((11 / 12 * 1 / 12 / 10) ** 0.5))
 
 
 def test_a_printed_ratio_has_an_error_of_its_own():
-    assert gains.against_source(Speedup(1.0, 0.1, "="), 2.0) == (1.0, pytest.approx(0.1 * 2**0.5), 0.1)
-    assert gains.against_source(Speedup(1.0, 0.1, ">"), 2.0) == (1.0, np.inf, np.inf)
+    assert speedups.against_source(Speedup(1.0, 0.1, "="), 2.0) == (1.0, pytest.approx(0.1 * 2**0.5), 0.1)
+    assert speedups.against_source(Speedup(1.0, 0.1, ">"), 2.0) == (1.0, np.inf, np.inf)
 
 
 def test_every_published_speedup_is_the_ratio_of_its_seconds():

@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 
 from thesis_cli.studies.synthesis.attribute_figures import confusion_figure, short
-from thesis_cli.studies.synthesis.confusion import FEW
-from thesis_cli.studies.synthesis.tendencies import (
+from thesis_cli.studies.synthesis.confusion import (
     ALL,
     COLUMNS,
     COMPARISONS,
+    FEW,
     GROUPS,
     OTHERS,
     contrast,

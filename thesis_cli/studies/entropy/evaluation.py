@@ -13,6 +13,9 @@ T_m(alpha) has the derivative sum_m D_m phi(x*_m) at alpha = 1. The x*_m are ind
 S ~ Gamma(M) / Z is independent of the D_m, which are uniform on the simplex, so that E sum D_m^2 =
 2 / (M + 1). Hence the Exponential trick loses if V > pi^2/6 - 1. The hybrid uses the Gumbel trick
 for ln Z_alpha - ln Z and the Exponential trick for ln Z.
+
+On graphs there are low-rank bounds beside the exact entropies and message passing (Thesis eqs.
+3.15, 3.16 and 3.27).
 """
 
 from __future__ import annotations
@@ -25,10 +28,14 @@ import numpy as np
 from scipy.special import digamma, logsumexp
 
 from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.entropy.approximate import approximate_entropies
 from thesis_cli.entropy.estimators import LEAST_SETS, SEPARATE, EntropyMaxima, Noise, entropy_maxima
 from thesis_cli.entropy.exact import exact_entropies
+from thesis_cli.entropy.low_rank import TemperedSolvers, low_rank_bounds, shannon_sandwich
+from thesis_cli.inference.choose import map_solver
 from thesis_cli.inference.sampling.draws import exact_samples
-from thesis_cli.models.factor_graph import LogPotentials
+from thesis_cli.inference.solver import MapSolver
+from thesis_cli.models.factor_graph import FactorGraph, LogPotentials
 
 SMALL = 20_000
 """Largest number of configurations for which repeated stratified designs are cheap."""
@@ -249,3 +256,50 @@ class SampleEstimates:
             with np.errstate(divide="ignore"):
                 found["pairs"] = -np.log(self._sum(self._counts * (self._counts - 1) / (m * (m - 1))))
         return found
+
+
+BOUNDED = [0, 0.2, 0.5, 2, 5, math.inf]
+"""Orders of the bounds (eq. 3.15); order 1 has the Shannon sandwich (eq. 3.16)."""
+
+APPROXIMATED = [0.5, 1, 2, math.inf]
+"""Orders of the approximations by message passing (eq. 3.27)."""
+
+
+def low_rank_rows(
+    graph: FactorGraph, samples: int, noise: np.random.SeedSequence, halves: np.random.SeedSequence, instance: int
+) -> Iterator[Row]:
+    """Bounds on the entropies of a model, less the exact entropies, with ln Z known and unknown.
+
+    Parameters
+    ----------
+    graph : a model small enough for exact entropies.
+    samples : MAP problems for each bound.
+    noise, halves : seeds of the bounds and of the Shannon sandwich.
+    instance : number of the model among those of its family.
+    """
+    exact, solvers = exact_entropies(graph, [*BOUNDED, 1]), TemperedSolvers(_solver, graph)
+    entropy = dict(zip(exact.orders.tolist(), exact.entropies.tolist(), strict=True))
+
+    def row(alpha: float, name: str, count: int, value: float, error: float) -> Row:
+        numbers = value - entropy[alpha], error, math.nan, math.nan
+        return instance, math.nan, alpha, entropy[alpha], name, count, 1, *numbers
+
+    for name, log_z in (("known", exact.log_z), ("unknown", None)):
+        bounds = low_rank_bounds(solvers, BOUNDED, samples, _same(noise), log_z=log_z)
+        bounds.append(shannon_sandwich(solvers, samples, _same(halves), log_z=log_z))
+        for b in bounds:
+            for end, e in (("lower", b.lower), ("upper", b.upper)):
+                yield row(b.order, f"{end}, ln Z {name}", samples, e.value, e.standard_error)
+    bethe = approximate_entropies(graph, APPROXIMATED, "bethe")
+    for found in (bethe, approximate_entropies(graph, APPROXIMATED, "trw")):
+        for alpha, e in zip(APPROXIMATED, found, strict=True):
+            yield row(alpha, e.method + e.kind.removeprefix("approximation"), 0, e.value, 0.0)
+
+
+def _solver(graph: FactorGraph) -> MapSolver:
+    return map_solver(graph, exact=True)[0]
+
+
+def _same(seed: np.random.SeedSequence) -> np.random.SeedSequence:
+    """A copy of a seed whose children are those that the seed itself would have."""
+    return np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key)

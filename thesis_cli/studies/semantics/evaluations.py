@@ -18,8 +18,7 @@ from thesis_cli.semantics.composition import compose
 from thesis_cli.semantics.denotation import Composed, JointTable, Settings
 from thesis_cli.semantics.parser import parse
 from thesis_cli.semantics.syntax import Call, Expression, Let
-from thesis_cli.studies.semantics.cases import Case
-from thesis_cli.studies.semantics.laws import Conditioned
+from thesis_cli.studies.semantics.cases import Case, Conditioned
 from thesis_cli.studies.semantics.rates import TargetEmbedding, dense
 
 

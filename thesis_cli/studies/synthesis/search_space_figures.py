@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thesis_cli.base.figures import label, panels
-from thesis_cli.studies.synthesis.goals import GOALS, PUBLISHED, published
+from thesis_cli.studies.synthesis.published_speedups import GOALS, PUBLISHED, published
 from thesis_cli.studies.synthesis.timing import time_limits
 
 if TYPE_CHECKING:
