@@ -22,7 +22,7 @@ __version__ = VERSION
 
 
 def __getattr__(name: str) -> Any:
-    from thesis_cli.commands.core.registry import CLASSES, entries
+    from thesis_cli.commands.core.command import CLASSES, entries
 
     if name in CLASSES:
         return getattr(import_module(CLASSES[name]), name)
@@ -50,6 +50,6 @@ def _own_functions() -> dict[str, str]:
 
 
 def __dir__() -> list[str]:
-    from thesis_cli.commands.core.registry import CLASSES, entries
+    from thesis_cli.commands.core.command import CLASSES, entries
 
     return sorted([*globals(), *CLASSES, *(entry.function for entry in entries().values()), *_own_functions()])

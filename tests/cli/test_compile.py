@@ -16,8 +16,7 @@ from tests.conftest import ROOT
 from thesis_cli.cli import compile as compiling
 from thesis_cli.cli import warm_up
 from thesis_cli.cli.warm_up import Part
-from thesis_cli.commands.core.command import command_named
-from thesis_cli.commands.core.registry import entries
+from thesis_cli.commands.core.command import command_named, entries
 
 ADD = ("run-program", {"program": "a <- [int]; b <- SORT a", "inputs": "[[2, 1]]"})
 SUM = ("estimate-z", {"model": "{folder}/vector.csv", "method": "exact"})
