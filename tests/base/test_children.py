@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from thesis_cli.base import children
-from thesis_cli.base.children import Attempt, Failed, attempts
+from thesis_cli.base import child
+from thesis_cli.base.child import Attempt, Failed, attempts
 from thesis_cli.base.errors import InputError, OutOfTime
 
 
@@ -34,7 +34,7 @@ def test_answers_of_all_attempts_come_in_order_of_each() -> None:
 
 
 def test_an_attempt_that_overruns_is_stopped_and_the_next_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(children, "GRACE", 0.1)
+    monkeypatch.setattr(child, "GRACE", 0.1)
     asked = [Attempt("slow", endless, (), 0.01), Attempt("next", counting, (1,), 60)]
     found = [(attempt.name, answer) for attempt, answer in attempts(asked, 60, 1)]
     assert [name for name, _ in found][-2:] == ["slow", "next"]
@@ -42,7 +42,7 @@ def test_an_attempt_that_overruns_is_stopped_and_the_next_starts(monkeypatch: py
 
 
 def test_no_attempt_starts_after_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(children, "GRACE", 0.1)
+    monkeypatch.setattr(child, "GRACE", 0.1)
     found = list(attempts([Attempt("slow", endless, (), 60), Attempt("next", counting, (1,), 60)], 0.01, 1))
     assert {attempt.name for attempt, _ in found} == {"slow"}
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import ROOT
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.extras import REQUIREMENTS, extra
+from thesis_cli.base.modules import REQUIREMENTS, extra
 
 
 def test_what_is_to_be_installed_is_what_the_project_depends_on():

@@ -11,7 +11,7 @@ from pgmpy.readwrite import BIFReader
 from tests.conftest import MODELS, ROOT, all_states
 from thesis_cli.base.errors import InputError
 from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials
-from thesis_cli.models.objects import model_of
+from thesis_cli.models.files import model_of
 from thesis_cli.studies.models.examples import ASIA, asia
 
 
@@ -109,7 +109,7 @@ READ_ALL = """
 import sys
 from thesis_cli.models.factor_matrix import load_factor_matrix
 from thesis_cli.models.files import load_model
-from thesis_cli.models.objects import model_of
+from thesis_cli.models.files import model_of
 model_of([1.0])
 for name in "asia.uai", "asia.bif", "zipf-1000.csv":
     load_model("data/models/" + name)

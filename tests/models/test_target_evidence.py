@@ -8,7 +8,7 @@ import pytest
 from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.models import quadrature, target_objects
 from thesis_cli.models.proposals import REACH, Normal, Uniform
-from thesis_cli.models.target_evidence import LOOSEST, check_samples, evidence
+from thesis_cli.models.quadrature import LOOSEST, check_samples, evidence
 from thesis_cli.models.target_objects import LARGEST, UsersTarget
 from thesis_cli.models.targets import Mixture
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError
-from thesis_cli.models.target_files import load_regression
+from thesis_cli.models.targets import load_regression
 
 
 @settings(max_examples=examples(15))
