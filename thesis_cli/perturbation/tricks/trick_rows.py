@@ -135,10 +135,10 @@ if TYPE_CHECKING:
     TrickChoice = str
 else:
     TrickName = Literal[tuple(TRICKS)]
+    # Tricks that need no scale, which entropies can use.
     UnscaledTrickName = Literal[tuple(name for name, row in TRICKS.items() if not row.scaled)]
-    """Tricks that need no scale, which entropies can use."""
+    # A trick, or all of them on the same MAP values.
     TrickChoice = Literal[(*TRICKS, "all")]
-    """A trick, or all of them on the same MAP values."""
 
 
 def make_trick(name: TrickName, value: float | None = None, scales: Scales | None = None) -> Trick:
