@@ -14,9 +14,9 @@ import sys
 from importlib import import_module
 from typing import Any
 
+from thesis_cli.base import VERSION
 from thesis_cli.base.errors import InputError as InputError
 from thesis_cli.base.errors import WorkFailed as WorkFailed
-from thesis_cli.base.version import VERSION
 
 __version__ = VERSION
 

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from thesis_cli.base import VERSION
 from thesis_cli.base.errors import InputError, WorkFailed, censored, describe, nearest
-from thesis_cli.base.version import VERSION
 from thesis_cli.cli import complete
 from thesis_cli.commands.core.command import command_named, entries
 from thesis_cli.reproduction.commands import OWN
