@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from thesis_cli.commands.core import registry
+from thesis_cli.commands.core.command import entries
 from thesis_cli.reproduction.commands import OWN
 
 RUNS = int(os.environ.get("RUNS", "7"))
@@ -91,7 +91,7 @@ def main():
         typer, wall = seconds([*PYTHON, "-c", "import typer"], folder)
         lines = {name: [*PYTHON, "-c", f"import {name}"] for name in ("typer", "numpy", "numba")}
         lines["--help"] = [*TOOL, "--help"]
-        lines |= {f"{name} --help": [*TOOL, name, "--help"] for name in (*registry.entries(), *OWN)}
+        lines |= {f"{name} --help": [*TOOL, name, "--help"] for name in (*entries(), *OWN)}
         lines |= {name: [*TOOL, *shlex.split(line)] for name, line in WORK.items()}
         only = sys.argv[1:]
         print(f"{'':40} {'processor s':>12} {'wall s':>8} {'times typer':>12}")

@@ -30,7 +30,7 @@ from thesis_cli.learning.values import Values
 from thesis_cli.models.evidence import condition
 from thesis_cli.models.factor_matrix import load_factor_matrix
 from thesis_cli.models.files import load_model
-from thesis_cli.models.target_files import load_regression
+from thesis_cli.models.targets import load_regression
 from thesis_cli.privacy.accounting import ledger
 from thesis_cli.privacy.accounting.chain import Book, LedgerEntry
 from thesis_cli.privacy.release.files import read_record, read_release

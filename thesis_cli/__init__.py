@@ -14,15 +14,15 @@ import sys
 from importlib import import_module
 from typing import Any
 
+from thesis_cli.base import VERSION
 from thesis_cli.base.errors import InputError as InputError
 from thesis_cli.base.errors import WorkFailed as WorkFailed
-from thesis_cli.base.version import VERSION
 
 __version__ = VERSION
 
 
 def __getattr__(name: str) -> Any:
-    from thesis_cli.commands.core.registry import CLASSES, entries
+    from thesis_cli.commands.core.command import CLASSES, entries
 
     if name in CLASSES:
         return getattr(import_module(CLASSES[name]), name)
@@ -50,6 +50,6 @@ def _own_functions() -> dict[str, str]:
 
 
 def __dir__() -> list[str]:
-    from thesis_cli.commands.core.registry import CLASSES, entries
+    from thesis_cli.commands.core.command import CLASSES, entries
 
     return sorted([*globals(), *CLASSES, *(entry.function for entry in entries().values()), *_own_functions()])

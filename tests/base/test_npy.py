@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as arrays
 from tests.fuzzing import damaged
 from thesis_cli.base import npy
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.files import MAGIC
 
 KINDS = ["?", "i1", "u2", "<i4", ">i8", "u8", "f2", "<f4", ">f8"]
 
@@ -53,7 +54,7 @@ def test_arrays_of_an_archive_are_found_by_name():
 
 
 def headed(text, data=b"\0" * 24):
-    return npy.MAGIC + b"\x01\x00" + len(text).to_bytes(2, "little") + text.encode() + data
+    return MAGIC + b"\x01\x00" + len(text).to_bytes(2, "little") + text.encode() + data
 
 
 @pytest.mark.parametrize(
@@ -73,8 +74,8 @@ def test_headers_that_others_write(header):
     [
         (b"", "is no NPY file"),
         (saved(save=np.savez, a=np.ones(1)), "holds an archive"),
-        (npy.MAGIC, "the header is damaged"),
-        (npy.MAGIC + b"\x09\x00\x01\x00{", "the header is damaged"),
+        (MAGIC, "the header is damaged"),
+        (MAGIC + b"\x09\x00\x01\x00{", "the header is damaged"),
         (headed("{'descr': '<f8', 'fortran_order': False, 'shape': (3,), "), "the header is damaged"),
         (headed("{'descr': '<f8', 'fortran_order': False, 'shape': (3,,), }"), "the header is damaged"),
         (headed("{'descr': '<f8', 'fortran_order': False, 'shape': (-3,), }"), "the header is damaged"),

@@ -1,8 +1,10 @@
 import math
 
 import numpy as np
+import pytest
+from scipy.special import logsumexp
 
-from thesis_cli.base.rounding import difference, log_of_sum, mean_of, sample_deviation
+from thesis_cli.base.rounding import difference, log_of_sum, log_sum_exp, mean_of, sample_deviation
 
 UNIT = np.finfo(float).eps
 
@@ -29,3 +31,15 @@ def test_equal_values_have_their_mean_and_no_deviation():
     assert (mean_of(values), sample_deviation(values)) == (0.1, 0.0)
     two = np.array([[0.1, 0.1], [1.0, 3.0]])
     np.testing.assert_allclose(sample_deviation(two), [0.0, math.sqrt(2)], rtol=1e-15)
+
+
+@pytest.mark.parametrize("shape", [(1,), (2,), (40,), (30, 5), (4, 3, 7)])
+@pytest.mark.parametrize("spread", [1e-9, 1.0, 30.0, 800.0])
+def test_finite_and_infinite_values(shape, spread):
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        x = rng.normal(0, spread, shape)
+        for values in (x, np.round(x), np.where(rng.random(shape) < 0.3, -np.inf, x), np.full(shape, -np.inf), x.T):
+            np.testing.assert_array_equal(log_sum_exp(values), logsumexp(values, axis=-1))
+    assert np.isposinf(log_sum_exp(np.array([1.0, np.inf])))
+    assert np.isnan(log_sum_exp(np.array([1.0, np.nan])))

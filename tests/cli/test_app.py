@@ -14,8 +14,7 @@ import pytest
 
 from tests.conftest import MODELS, ROOT
 from thesis_cli.cli import app
-from thesis_cli.commands.core.command import command_named
-from thesis_cli.commands.core.registry import entries
+from thesis_cli.commands.core.command import command_named, entries
 from thesis_cli.reproduction.commands import OWN
 
 HEAVY = ("numba", "pgmpy", "matplotlib", "scipy", "pandas", "numpy", "joblib", "tqdm", "opendp", "pydantic")
@@ -298,7 +297,7 @@ except KeyboardInterrupt:
 def test_commands_of_two_words_form_a_group(cli, monkeypatch):
     race = entries()["race"]
     both = {f"runs {word}": race._replace(shell=f"runs {word}", help=f"Help of {word}.") for word in ("one", "two")}
-    monkeypatch.setattr(app.registry, "entries", lambda: {**entries(), **both})
+    monkeypatch.setattr(app, "entries", lambda: {**entries(), **both})
     monkeypatch.setattr(app, "command_named", lambda name: command_named("race"))
     assert re.search(r"one +Help of one\.\n +two +Help of two\.\n", cli("runs", "--help").out)
     assert cli("runs").out == cli("runs", "--help").out

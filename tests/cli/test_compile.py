@@ -14,10 +14,8 @@ import pytest
 
 from tests.conftest import ROOT
 from thesis_cli.cli import compile as compiling
-from thesis_cli.cli import warm_up
-from thesis_cli.cli.warm_up import Part
-from thesis_cli.commands.core.command import command_named
-from thesis_cli.commands.core.registry import entries
+from thesis_cli.cli.compile import Part
+from thesis_cli.commands.core.command import command_named, entries
 
 ADD = ("run-program", {"program": "a <- [int]; b <- SORT a", "inputs": "[[2, 1]]"})
 SUM = ("estimate-z", {"model": "{folder}/vector.csv", "method": "exact"})
@@ -32,8 +30,8 @@ def cache(tmp_path, monkeypatch):
     for name in ("a.nbi", "a.1.nbc"):
         (folder / name).touch()
     monkeypatch.setattr(compiling, "cache_folder", lambda: folder)
-    monkeypatch.setattr(warm_up, "cache_folders", lambda: {str(folder)})
-    monkeypatch.setattr(warm_up, "one_writer_at_a_time", lambda lock: None)
+    monkeypatch.setattr(compiling, "cache_folders", lambda: {str(folder)})
+    monkeypatch.setattr(compiling, "one_writer_at_a_time", lambda lock: None)
     monkeypatch.setattr(compiling, "PARTS", (Part("add", (ADD,)), Part("sum", (ADD, SUM))))
     return folder
 
@@ -80,7 +78,7 @@ def test_a_damaged_record_is_none(compiled, cache):
 
 
 def test_an_interrupted_run_continues(cli, compiled, monkeypatch):
-    carry_out = warm_up.carry_out
+    carry_out = compiling.carry_out
 
     def interrupted(part, folder):
         if part.name == "sum":
@@ -88,7 +86,7 @@ def test_an_interrupted_run_continues(cli, compiled, monkeypatch):
         return carry_out(part, folder)
 
     with monkeypatch.context() as patch:
-        patch.setattr(warm_up, "carry_out", interrupted)
+        patch.setattr(compiling, "carry_out", interrupted)
         result = cli("compile", "--jobs", 1)
     assert (result.status, result.out, result.err.count("\n")) == (130, "", 1)
     assert "continues" in result.err
@@ -127,17 +125,17 @@ def test_nothing_is_printed_but_the_summary(cli, cache):
     assert [line.split()[0] for line in result.out.splitlines()] == ["parts", "folder", "cost"]
 
 
-@pytest.mark.parametrize("part", warm_up.PARTS, ids=lambda p: p.name)
+@pytest.mark.parametrize("part", compiling.PARTS, ids=lambda p: p.name)
 def test_each_part_is_made_of_requests_that_its_commands_take(part):
     for name, values in part.calls:
         assert command_named(name).request(**values)
 
 
 def test_inputs_are_the_files_that_the_parts_name(tmp_path):
-    warm_up.write_inputs(tmp_path)
+    compiling.write_inputs(tmp_path)
     named = {
         value.removeprefix("{folder}/")
-        for part in warm_up.PARTS
+        for part in compiling.PARTS
         for _, values in part.calls
         for value in values.values()
         if str(value).startswith("{folder}")
@@ -157,7 +155,7 @@ def test_one_process_at_a_time_writes_to_the_cache(tmp_path, monkeypatch):
         seen.append((key, data))
 
     monkeypatch.setattr(IndexDataCacheFile, "save", save)
-    warm_up.one_writer_at_a_time.__wrapped__(tmp_path / "lock")
+    compiling.one_writer_at_a_time.__wrapped__(tmp_path / "lock")
     IndexDataCacheFile("folder", "name", "stamp").save("key", "data")
     assert seen == [("key", "data")]
 

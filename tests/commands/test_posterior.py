@@ -23,7 +23,7 @@ from matplotlib.patches import Rectangle
 import thesis_cli as tc
 from thesis_cli.base.errors import InputError
 from thesis_cli.commands.figures.posterior import posterior_figure
-from thesis_cli.models import quadrature, target_evidence, target_objects
+from thesis_cli.models import quadrature, target_objects
 from thesis_cli.models.proposals import Normal
 from thesis_cli.models.targets import Regression
 
@@ -254,7 +254,7 @@ def test_what_has_no_end_ends_at_a_limit(cli, tmp_path, monkeypatch):
 def test_a_target_that_its_proposal_cuts_off_is_an_error(cli, tmp_path, monkeypatch, options):
     grows = "0.5 * {} ** 2"
     if "--exact" not in options:  # a search at the ends takes long, so they are moved
-        monkeypatch.setattr(target_evidence, "RIM", 0.99)
+        monkeypatch.setattr(quadrature, "RIM", 0.99)
         grows = "-" + grows
     (tmp_path / "up.py").write_text(OBJECT.format(ratio=grows.format("x[0]"), bound="0.0"))
     result = cli("posterior", *options, "--target", "up.py:half", "--seed", 1)

@@ -13,8 +13,7 @@ import threadpoolctl
 from tests.conftest import MODELS
 from tests.reproduction.toy_command import TOY, toy  # noqa: F401
 from thesis_cli.base.errors import WorkFailed
-from thesis_cli.commands.core.command import Command, command_named
-from thesis_cli.commands.core.registry import entries
+from thesis_cli.commands.core.command import Command, command_named, entries
 from thesis_cli.reproduction import command_work
 from thesis_cli.reproduction.command_work import CommandWork, shell_words
 from thesis_cli.reproduction.engines import run_task

@@ -7,8 +7,7 @@ import re
 import pytest
 
 from tests.conftest import ROOT
-from thesis_cli.commands.core.command import command_named
-from thesis_cli.commands.core.registry import entries
+from thesis_cli.commands.core.command import command_named, entries
 from thesis_cli.reproduction import documents
 
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from thesis_cli.commands.core.command import command_named
-from thesis_cli.commands.core.registry import entries
+from thesis_cli.commands.core.command import command_named, entries
 from thesis_cli.privacy.release.methods import METHODS
 from thesis_cli.reproduction import fingerprint as module
 from thesis_cli.reproduction.fingerprint import files, fingerprint

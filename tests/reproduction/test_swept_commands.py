@@ -9,8 +9,7 @@ import shutil
 import pytest
 
 from tests.conftest import ROOT
-from thesis_cli.commands.core.command import command_named
-from thesis_cli.commands.core.registry import entries
+from thesis_cli.commands.core.command import command_named, entries
 from thesis_cli.reproduction.command_work import CommandWork, shell_words
 from thesis_cli.reproduction.tasks import Task, task_key
 

@@ -11,7 +11,7 @@ import pytest
 
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
-from thesis_cli.commands.core import command, registry
+from thesis_cli.commands.core import command
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import jobs_option, probabilities_option, seed_option
 from thesis_cli.commands.core.fields import Request, argument, option, settings_of
@@ -77,7 +77,7 @@ def toy(monkeypatch):
 
     monkeypatch.setattr(command_work, "command_named", command_named)
     monkeypatch.setattr(sweep_file, "command_named", command_named)
-    monkeypatch.setattr(sweep_file, "entries", lambda: {**registry.entries(), "toy": None, "unswept": None})
+    monkeypatch.setattr(sweep_file, "entries", lambda: {**command.entries(), "toy": None, "unswept": None})
     command_work._code_of.cache_clear()
     yield TOY
     command_work._code_of.cache_clear()

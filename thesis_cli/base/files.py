@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and what JSON records hold."""
+"""Files: which may be read and written, written whole or not at all, and what JSON records hold."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from thesis_cli.base.errors import InputError
 _URL = re.compile(r"[a-z][\w+.-]+:/|(sqlite|postgres\w*)(\+\w+)?:", re.IGNORECASE)
 """Beginning of a URL, and of one that lost a slash as a `Path`."""
 
+MAGIC = b"\x93NUMPY"
+"""The first bytes of an NPY file."""
 
 Content = str | bytes | Iterator[str]
 """What is written into a file; an iterator gives it in parts."""
@@ -114,6 +116,11 @@ def open_regular(path: str | Path, remedy: str = "", flags: int = 0) -> Buffered
         os.close(descriptor)
         raise InputError("it is no regular file", remedy, source=path)
     return open(descriptor, "rb")
+
+
+def is_npy(head: bytes) -> bool:
+    """Whether a file with these first bytes is in the NPY format."""
+    return head.startswith(MAGIC)
 
 
 def is_url(path: str | Path) -> bool:

@@ -1,4 +1,4 @@
-"""Modules by name, and Python files of the user, imported as they are now."""
+"""Imports by name: objects of this package, files of the user as they are now, packages that may not be installed."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import importlib
 import importlib.util
 import os
 from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType
 from typing import Any
+
+from thesis_cli.base.errors import InputError
 
 
 def named(place: str) -> Any:
@@ -36,3 +39,37 @@ def spec_of(name: str, path: str | Path) -> ModuleSpec:
     spec = importlib.util.spec_from_file_location(name, file, loader=_FromSource(name, file))
     assert spec is not None
     return spec
+
+
+REQUIREMENTS = {
+    "mbi": "'opendp[mbi]'",
+    "opendp": "'opendp>=0.16,<0.17'",
+    "polars": "'opendp[mbi]'",
+    "psycopg": "'psycopg[binary]'",
+    "torch": "torch, or make install EXTRAS=dev,nn in a checkout",
+    "z3": "z3-solver",
+}
+"""Names for `pip install` of modules that are called otherwise."""
+
+
+def how_to_install(module: str) -> str:
+    return f"run pip install {REQUIREMENTS.get(module, module)}"
+
+
+def is_installed(module: str) -> bool:
+    """Whether a package is there, without importing it."""
+    return find_spec(module) is not None
+
+
+def extra(module: str) -> Any:
+    """The module, imported.
+
+    Raises
+    ------
+    InputError : its package, or one that it needs, is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        name = (error.name or module).partition(".")[0]
+        raise InputError(f"{name} is not installed", how_to_install(name)) from None

@@ -20,11 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.files import MAGIC, is_npy
 
 Array = npt.NDArray[Any]
-
-MAGIC = b"\x93NUMPY"
-"""The first bytes of an NPY file."""
 
 MAX_BYTES = 2**31
 """Most bytes that an array of an archive unpacks to, by default."""
@@ -43,11 +41,6 @@ _ITEM = r"""(?:
 _HEADER = re.compile(rf"\s*\{{\s*(?:{_ITEM}\s*(?:,\s*)?){{3}}\}}\s*", re.VERBOSE | re.DOTALL | re.ASCII)
 _REAL = re.compile(r"[<>|=]?(?:b1|[iu][1248]|f(?:2|4|8|12|16))")
 _REMEDY = "give an array of real numbers that numpy.save has written"
-
-
-def is_npy(head: bytes) -> bool:
-    """Whether a file with these first bytes is in the NPY format."""
-    return head.startswith(MAGIC)
 
 
 def map_array(path: str | Path) -> Array:

@@ -12,11 +12,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from thesis_cli.base import VERSION
 from thesis_cli.base.errors import InputError, WorkFailed, censored, describe, nearest
-from thesis_cli.base.version import VERSION
 from thesis_cli.cli import complete
-from thesis_cli.commands.core import registry
-from thesis_cli.commands.core.command import command_named
+from thesis_cli.commands.core.command import command_named, entries
 from thesis_cli.reproduction.commands import OWN
 
 
@@ -24,7 +23,7 @@ class Commands(TyperGroup):
     """The commands by name; a command is imported when it is asked for."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return [*registry.entries(), *OWN]
+        return [*entries(), *OWN]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name in self.list_commands(ctx):
@@ -41,7 +40,7 @@ class Commands(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         sections: dict[str, list[tuple[str, str]]] = {}
-        for entry in registry.entries().values():
+        for entry in entries().values():
             sections.setdefault(entry.heading, []).append((entry.shell, entry.help))
         sections["Experiments and sweeps"] = [(name, own.help) for name, own in OWN.items()]
         for heading, rows in sections.items():
@@ -77,7 +76,7 @@ class Group(Commands):
 
 def _members(group: str) -> dict[str, str]:
     """Second words of the commands of a group, with their lines of help."""
-    named = ((*entry.shell.partition(" "), entry.help) for entry in registry.entries().values())
+    named = ((*entry.shell.partition(" "), entry.help) for entry in entries().values())
     return {second: help for first, _, second, help in named if second and first == group}
 
 

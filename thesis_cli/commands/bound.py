@@ -153,7 +153,7 @@ class BoundResult(EstimatesResult):
 def run(request: BoundRequest, progress: Progress) -> BoundResult:
     """Choose the methods and carry them out."""
     from thesis_cli.models.factor_graph import FactorGraph
-    from thesis_cli.models.uai_results import partition_function
+    from thesis_cli.models.uai import partition_function
 
     check_uai(request.uai, request)
     seed, source = seed_or_fresh(request.seed), label(request.model)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.extras import how_to_install, is_installed
+from thesis_cli.base.modules import how_to_install, is_installed
 from thesis_cli.base.progress import Progress, silent
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import Request, check_methods, fields_of, given, option, settings_of

@@ -194,7 +194,7 @@ class EstimateZResult(EstimatesResult):
 
 def run(request: EstimateZRequest, progress: Progress) -> EstimateZResult:
     """Choose a method and carry it out."""
-    from thesis_cli.models.uai_results import partition_function
+    from thesis_cli.models.uai import partition_function
 
     check_uai(request.uai, request)
     seed, source = seed_or_fresh(request.seed), label(request.model)

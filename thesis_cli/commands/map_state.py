@@ -182,7 +182,7 @@ def run(request: MapRequest, progress: Progress) -> MapStateResult:
     """Solve the MAP or marginal MAP problem, or rank the best configurations."""
     import numpy as np
 
-    from thesis_cli.models.uai_results import explanation, marginal_explanation
+    from thesis_cli.models.uai import explanation, marginal_explanation
 
     check_uai(request.uai, request)
     model = open_model(request.model, request.format, request.evidence, request.probabilities)
@@ -218,8 +218,8 @@ def _query(model: Model, request: MapRequest) -> tuple[int, ...] | None:
     """The variables to maximise over; None for all."""
     from thesis_cli.commands.ln_z.bounds import variables_of
     from thesis_cli.inference.marginal_map.marginal_map import check_query
+    from thesis_cli.models.evidence import read_query
     from thesis_cli.models.factor_graph import FactorGraph
-    from thesis_cli.models.query import read_query
 
     if request.over is None and request.query is None:
         return None

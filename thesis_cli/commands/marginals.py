@@ -151,7 +151,7 @@ class _FoundMarginals:
 def run(request: MarginalsRequest, progress: Progress) -> MarginalsResult:
     """Compute marginals by the method asked for, or the first that takes the model."""
     from thesis_cli.models.factor_graph import FactorGraph
-    from thesis_cli.models.uai_results import marginals
+    from thesis_cli.models.uai import marginals
 
     check_uai(request.uai, request)
     method = _method(request)

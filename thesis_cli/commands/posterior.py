@@ -136,8 +136,7 @@ def open_regression(source: RegressionSource, prior_scale: float, noise_scale: f
     ------
     InputError : a file that cannot be read, columns that are no numbers, or shapes that do not fit.
     """
-    from thesis_cli.models.target_files import load_regression
-    from thesis_cli.models.targets import Regression
+    from thesis_cli.models.targets import Regression, load_regression
 
     if isinstance(source, str | Path):
         return load_regression(source, prior_scale=prior_scale, scale=noise_scale)
@@ -352,7 +351,7 @@ class DensityMaxima(PilotedMaxima):
         return np.empty((0, self._target.proposal.low.size)) if self.found is None else self.found.locations
 
     def draw(self, count: int, seed: np.random.SeedSequence, tick: Tick | None) -> Floats:
-        from thesis_cli.models.target_evidence import check_samples
+        from thesis_cli.models.quadrature import check_samples
         from thesis_cli.models.target_objects import MOST_EVALUATIONS
         from thesis_cli.models.targets import Regression
         from thesis_cli.perturbation.a_star.a_star import a_star
@@ -376,8 +375,7 @@ def _target(request: PosteriorRequest) -> Target:
 
 def _exact(target: Target, quantity: QuantityName, needed: bool) -> Estimate:
     """Z by quadrature; the reason where quadrature fails, unless the answer is needed."""
-    from thesis_cli.models.quadrature import TOLERANCES
-    from thesis_cli.models.target_evidence import evidence
+    from thesis_cli.models.quadrature import TOLERANCES, evidence
 
     try:
         found = evidence(target)

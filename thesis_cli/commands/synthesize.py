@@ -16,11 +16,11 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from thesis_cli.base import VERSION
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError, about, counted
 from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.progress import Progress, Stopwatch, silent
-from thesis_cli.base.version import VERSION
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import jobs_option
 from thesis_cli.commands.core.fields import Request, argument, option, settings_of

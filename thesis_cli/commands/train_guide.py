@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.extras import extra
+from thesis_cli.base.modules import extra
 from thesis_cli.base.progress import COUNTED, Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import Request, option, settings_of

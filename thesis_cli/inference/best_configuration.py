@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, OutOfTime, UnsuitableModel, WorkFailed
-from thesis_cli.base.extras import how_to_install
 from thesis_cli.base.memory import DEFAULT_MEMORY
+from thesis_cli.base.modules import how_to_install
 from thesis_cli.base.progress import Tick
 from thesis_cli.inference.choose import exact_solvers, map_solver
 from thesis_cli.inference.elimination.small import small_elimination

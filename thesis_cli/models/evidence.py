@@ -1,4 +1,6 @@
-"""Evidence on a factor graph: variables observed by name, by number, or in a UAI evidence file."""
+"""Variables that are named apart from a model: evidence, by name, by number, or in a UAI evidence file, and the
+query of marginal MAP, in a UAI query file.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,7 @@ MAX_BYTES = 2**24
 """Size of the largest evidence file that is read."""
 
 FORMS = "give NAME=STATE, several with commas between them, or the name of a UAI evidence file"
+QUERY_FORMS = "give the name of a UAI query file: a count, then the numbers of the query variables"
 
 
 def condition(graph: FactorGraph, entries: Sequence[str | Path]) -> FactorGraph:
@@ -91,5 +94,22 @@ def _read(graph: FactorGraph, path: str | Path) -> dict[int, int]:
         return uai.parse_evidence(text, graph.cardinalities, name)
     except OSError as error:
         raise unreadable(error, name, FORMS) from error
+    except InputError as error:
+        raise error.at(name) from error
+
+
+def read_query(graph: FactorGraph, path: str | Path) -> tuple[int, ...]:
+    """The query variables of a UAI query file.
+
+    Raises
+    ------
+    InputError : the file cannot be read, departs from the grammar, or names a variable that is not there.
+    """
+    name = str(path)
+    try:
+        text = decode(read_whole(path, MAX_BYTES, "give a UAI query file, which is small"), name)
+        return uai.parse_query(text, len(graph.cardinalities), name)
+    except OSError as error:
+        raise unreadable(error, name, QUERY_FORMS) from error
     except InputError as error:
         raise error.at(name) from error

@@ -1,4 +1,4 @@
-"""Read a model file of any format; `-` is standard input."""
+"""Models from files of any format, `-` being standard input, and from Python objects; both may be given evidence."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.npy import is_npy
+from thesis_cli.base.files import is_npy
+from thesis_cli.models import networks, vector
 from thesis_cli.models.evidence import condition
 from thesis_cli.models.factor_graph import FactorGraph, LogPotentials, Model
 from thesis_cli.models.tokens import decode, is_number, read_whole, too_large, unreadable
@@ -75,8 +79,6 @@ def _parse(path: str | Path, format: str | None, name: str, probabilities: bool)
     kind = "npy" if data is None else format or _format_of(path, data, name)
     if data is not None and kind not in VECTORS:
         return _parser(kind)(decode(data, name), name)
-    from thesis_cli.models import vector
-
     if data is None:
         return vector.map_npy(path, probabilities)
     if kind == "npz":
@@ -97,8 +99,6 @@ def _parser(kind: str) -> Callable[[str, str], FactorGraph]:
     elif kind == "cnf":
         from thesis_cli.models.cnf import parse
     else:
-        from thesis_cli.models import networks
-
         return lambda text, name: networks.parse(kind, text)
     return parse
 
@@ -149,3 +149,36 @@ def _format_of(path: str | Path, data: bytes, name: str) -> str:
         f"give --format {'|'.join(FORMATS)}",
         source=name,
     )
+
+
+def model_of(source: Any, evidence: Sequence[str | Path] | None = None, probabilities: bool = False) -> Model:
+    """The model that a Python object stands for.
+
+    Parameters
+    ----------
+    source : a vector of log-potentials, shape (N,); a `FactorGraph` or `LogPotentials`; or a
+        Bayesian network, Markov network or factor graph of pgmpy.
+    evidence : observations that condition a model with variables, as for `load_model`.
+    probabilities : the entries of a vector are probabilities up to a constant factor, not
+        log-potentials.
+
+    Raises
+    ------
+    InputError : the object is no model, or the evidence does not go with it.
+    """
+    if isinstance(source, FactorGraph | LogPotentials):
+        return conditioned(source, evidence)
+    if is_pgmpy(source):
+        return conditioned(networks.from_pgmpy(source), evidence)
+    try:
+        values = np.asarray(source)
+    except (TypeError, ValueError):  # such as lists of different lengths
+        values = np.asarray(None)
+    if values.dtype.kind not in "fiu":
+        raise InputError(f"an object of type {type(source).__name__} is no model", networks.KINDS)
+    return conditioned(vector.model(values, "", probabilities), evidence)
+
+
+def is_pgmpy(source: object) -> bool:
+    """Whether an object is of a class of pgmpy, or one derived from it; pgmpy is not imported."""
+    return any(kind.__module__.split(".")[0] == "pgmpy" for kind in type(source).__mro__)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.extras import extra
+from thesis_cli.base.modules import extra
 
 SCHEMA = """\
 # Public description of people.csv: every bound and level is what a questionnaire would allow.

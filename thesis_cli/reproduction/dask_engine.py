@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.extras import how_to_install, is_installed
+from thesis_cli.base.modules import how_to_install, is_installed
 from thesis_cli.base.pool import Batches, work_on
 from thesis_cli.base.progress import Tick
 from thesis_cli.reproduction.engines import Unfinished, attempt

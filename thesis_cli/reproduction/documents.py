@@ -20,10 +20,9 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.base.files import write_atomic
-from thesis_cli.commands.core.command import Command, Definition, command_named, default_text
+from thesis_cli.commands.core.command import CLASSES as ESTIMATORS
+from thesis_cli.commands.core.command import Command, Definition, command_named, default_text, entries
 from thesis_cli.commands.core.fields import OptionField
-from thesis_cli.commands.core.registry import CLASSES as ESTIMATORS
-from thesis_cli.commands.core.registry import entries
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.perturbation.estimate import Estimate
 from thesis_cli.reproduction import coverage

@@ -26,8 +26,7 @@ from thesis_cli.base.files import write_atomic
 PACKAGE = Path(__file__).resolve().parents[1]
 REPORTING = (
     "reproduction",
-    *("base.errors", "base.figures", "base.pool", "base.progress", "base.provenance"),
-    *("commands.core.command", "commands.core.registry"),
+    *("base.errors", "base.figures", "base.pool", "base.progress", "base.provenance", "commands.core.command"),
 )
 """Packages and modules of this package that name, run, report or draw, but compute no result."""
 TEXTS = {"help", "metavar", "default_text"}

@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.extras import extra
+from thesis_cli.base.modules import extra
 from thesis_cli.reproduction.arrays import HELD, STUCK, Array, Queue, Refused
 from thesis_cli.reproduction.engines import run_task
 from thesis_cli.reproduction.tasks import Store, Work, read_tasks

@@ -33,11 +33,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from thesis_cli.base import VERSION
 from thesis_cli.base.errors import InputError, nearest
 from thesis_cli.base.files import to_json, write_atomic
-from thesis_cli.base.version import VERSION
-from thesis_cli.commands.core.command import Command, command_named
-from thesis_cli.commands.core.registry import entries
+from thesis_cli.commands.core.command import Command, command_named, entries
 from thesis_cli.reproduction.command_work import (
     coerced,
     field_named,

@@ -11,9 +11,8 @@ import pytest
 
 import thesis_cli
 from thesis_cli.base.errors import InputError
-from thesis_cli.commands.core.command import Command, command_named
+from thesis_cli.commands.core.command import Command, command_named, entries
 from thesis_cli.commands.core.fields import OptionField
-from thesis_cli.commands.core.registry import entries
 from thesis_cli.commands.core.result import Summary
 from thesis_cli.reproduction.documents import hint_text, own_functions
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from thesis_cli.base.children import Attempt
+from thesis_cli.base.child import Attempt
 from thesis_cli.base.errors import ModelTooLarge
 from thesis_cli.commands.ln_z import portfolio
 from thesis_cli.commands.ln_z.estimates import LnZAnswer, LnZOptions, _text

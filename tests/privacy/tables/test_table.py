@@ -19,7 +19,7 @@ import pytest
 
 from tests.privacy.conftest import PASSWORD, free_port
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.extras import how_to_install
+from thesis_cli.base.modules import how_to_install
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.tables.schema import Boolean, Category, Date, DateTime, Integer, Real, Schema
 from thesis_cli.privacy.tables.table import encoded_rows, open_table

@@ -9,7 +9,7 @@ from tests.conftest import MODELS
 from tests.reproduction.plots.test_run import HEADING, ROW, table  # noqa: F401
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.figures import style
-from thesis_cli.commands.core import registry
+from thesis_cli.commands.core.command import entries
 from thesis_cli.commands.figures.bounds import couplings_figure
 from thesis_cli.commands.ln_z.entropies import curve_orders
 from thesis_cli.reproduction.plots import estimates, kinds
@@ -39,7 +39,7 @@ def test_each_kind_is_a_command_and_has_a_function():
     import importlib
 
     for command, (module, name) in kinds.KINDS.items():
-        assert command in registry.entries()
+        assert command in entries()
         assert callable(getattr(importlib.import_module(f"thesis_cli.reproduction.plots.{module}"), name))
 
 

@@ -111,7 +111,7 @@ def _open(source: ModelSource, format: str | None, evidence: Sequence[str] | Non
         return load_model(source, format, evidence, probabilities)
     if format:
         raise InputError(f"--format {format} does not go with an object", "it is for files")
-    from thesis_cli.models.objects import model_of
+    from thesis_cli.models.files import model_of
 
     return model_of(source, evidence, probabilities)
 
@@ -200,7 +200,7 @@ def check_uai(path: Path | None, request: object) -> None:
 
 
 def write_uai(path: Path | None, text: str) -> None:
-    """Write the text of `models.uai_results`, if a file was given."""
+    """Write the text of `models.uai`, if a file was given."""
     if path is not None:
         write_atomic({path: text})
         logger.info("wrote %s", path)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,6 +34,8 @@ PLACEHOLDER = "thesis-cli private release, not made yet"
 """Format of the file that holds the name of a record until the record takes its place."""
 FOLDERS = {".corpus": "corpus.json"}
 """Suffixes of results that are folders, with the names of their records."""
+NAMED = r"`thesis-cli (\S+(?: \S+)?)`"
+"""Pattern of the name of a command in the first sentence of its file."""
 NOT_SETTINGS = ("jobs", "out")
 """Fields that change no result."""
 
@@ -43,11 +47,10 @@ def record_of(path: Path) -> Path:
 
 
 def command_of(request: Request) -> str:
-    """Name of the command that a request is for, as the shell has it."""
-    from thesis_cli.commands.core.registry import entries
-
-    module = type(request).__module__.rpartition(".")[2]
-    return next((entry.shell for entry in entries().values() if entry.function == module), module)
+    """Name of the command that a request is for, as the shell has it: the file of the request begins with it."""
+    module = sys.modules[type(request).__module__]
+    named = re.match(f"{NAMED}:", module.__doc__ or "")
+    return named[1] if named else module.__name__.rpartition(".")[2]
 
 
 def written_by(record: Path, request: Request) -> bool:

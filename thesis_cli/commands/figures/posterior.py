@@ -96,8 +96,7 @@ def _density(axes: Axes, target: Target, samples: Floats) -> None:
     import numpy as np
 
     from thesis_cli.base.figures import COLOURS
-    from thesis_cli.models.quadrature import log_densities
-    from thesis_cli.models.target_evidence import evidence
+    from thesis_cli.models.quadrature import evidence, log_densities
 
     low, high = samples.min(), samples.max()
     margin = 0.1 * (high - low) or 1.0

@@ -1,7 +1,7 @@
 """`--method auto` of `estimate-z`: the exact ln Z within a time limit, or estimates and bounds.
 
 Exact algorithms and approximations run side by side, each in a process of its own
-(`base/children.py`), and an exact answer ends the others.
+(`base/child.py`), and an exact answer ends the others.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from thesis_cli.base.children import Attempt, Failed, attempts
+from thesis_cli.base.child import Attempt, Failed, attempts
 from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.base.progress import Progress, silent
 from thesis_cli.commands.ln_z.estimates import LnZAnswer, LnZOptions

@@ -15,9 +15,8 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
-from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
+from thesis_cli.base.memory import DEFAULT_MEMORY, Cost, bytes_text
 from thesis_cli.base.parallel import Threads
-from thesis_cli.inference.cost import Cost
 from thesis_cli.inference.elimination.kernels import SAFE, extremes
 from thesis_cli.inference.elimination.order import Clique
 from thesis_cli.inference.elimination.pair_kernels import max_sums, sum_exponentials, sum_products

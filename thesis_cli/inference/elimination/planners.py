@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from thesis_cli.inference.cost import SECONDS_A_BYTE, Cost
+from thesis_cli.base.memory import SECONDS_A_BYTE, Cost
 from thesis_cli.inference.elimination.order import Clique, best_order
 from thesis_cli.inference.elimination.tree import PairTree, Task
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thesis_cli.base.errors import ModelTooLarge
-from thesis_cli.base.memory import bytes_text
-from thesis_cli.inference.cost import SECONDS_A_BYTE, Cost
+from thesis_cli.base.memory import SECONDS_A_BYTE, Cost, bytes_text
 from thesis_cli.inference.elimination.order import Clique, best_order, cliques_of
 from thesis_cli.inference.elimination.plan import BLOCK, Plan, make_plan
 

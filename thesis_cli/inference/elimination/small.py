@@ -12,7 +12,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import NoConfiguration
-from thesis_cli.inference.cost import Cost
+from thesis_cli.base.memory import Cost
 from thesis_cli.inference.elimination.entropy import elimination_entropy
 from thesis_cli.inference.elimination.order import Clique, Ordering, cliques_of, small_order
 from thesis_cli.inference.solver import Guarantee

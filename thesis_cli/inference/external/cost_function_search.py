@@ -14,8 +14,8 @@ import numpy as np
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.child import Child
 from thesis_cli.base.errors import ModelTooLarge, OutOfTime, UnsuitableModel, WorkFailed
-from thesis_cli.base.extras import how_to_install, is_installed
 from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
+from thesis_cli.base.modules import how_to_install, is_installed
 from thesis_cli.inference.external.cost_function_process import Found, MapProblem, entries, searches
 from thesis_cli.inference.message_passing.belief_propagation import perturbed_values
 from thesis_cli.inference.solver import Guarantee

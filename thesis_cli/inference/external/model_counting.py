@@ -14,8 +14,8 @@ import numpy as np
 
 from thesis_cli.base.child import call
 from thesis_cli.base.errors import UnsuitableModel, WorkFailed
-from thesis_cli.base.extras import how_to_install, is_installed
 from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
+from thesis_cli.base.modules import how_to_install, is_installed
 from thesis_cli.inference.external.counting_process import Job, count
 from thesis_cli.inference.external.weighted_cnf import WeightedFormula, weighted_formula
 from thesis_cli.models.factor_graph import FactorGraph

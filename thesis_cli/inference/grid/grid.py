@@ -15,8 +15,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import ModelTooLarge
-from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
-from thesis_cli.inference.cost import Cost
+from thesis_cli.base.memory import DEFAULT_MEMORY, Cost, bytes_text
 from thesis_cli.inference.grid.layout import gains, layout, slots, tables
 from thesis_cli.inference.grid.steps import BinarySteps, GeneralSteps, Steps
 from thesis_cli.inference.grid.sums import GridSums

@@ -13,9 +13,8 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
-from thesis_cli.base.memory import bytes_text
+from thesis_cli.base.memory import Cost, bytes_text
 from thesis_cli.base.parallel import Threads
-from thesis_cli.inference.cost import Cost
 from thesis_cli.inference.grid.steps import LARGEST_RANGE, Steps, scale
 
 THREADED = 2**17

@@ -10,7 +10,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.parallel import Threads
-from thesis_cli.inference.flat_tables import starts
+from thesis_cli.inference.enumeration import starts
 from thesis_cli.inference.message_passing.message_arrays import Decoded, Messages, UpdateSchedule
 from thesis_cli.inference.pairwise import Pairwise, lifted, pairwise
 from thesis_cli.inference.solver import Guarantee

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.inference.flat_tables import starts
+from thesis_cli.inference.enumeration import starts
 from thesis_cli.inference.message_passing.message_arrays import Forests, Spins
 from thesis_cli.inference.pairwise import Pairwise
 

@@ -10,7 +10,7 @@ from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
 from thesis_cli.base.rounding import log_sum_exp
-from thesis_cli.inference.flat_tables import starts
+from thesis_cli.inference.enumeration import starts
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 
 DEPTH = 20.0

@@ -17,7 +17,7 @@ from thesis_cli.base.errors import InputError, UnsuitableModel
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.base.progress import Tick
 from thesis_cli.inference.choose import map_solver
-from thesis_cli.inference.flat_tables import starts
+from thesis_cli.inference.enumeration import starts
 from thesis_cli.inference.message_passing.trw import maximum_spanning_forest, uniform_spanning_trees
 from thesis_cli.inference.names import EntropyName, StepName
 from thesis_cli.inference.pairwise import Pairwise, pairwise

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.errors import NoConfiguration
-from thesis_cli.inference.flat_tables import (
+from thesis_cli.inference.enumeration import (
     FlatTables,
     factor_of,
     factors_of,

@@ -10,7 +10,7 @@ from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.compiled import kernel
 
 if TYPE_CHECKING:
-    from thesis_cli.inference.flat_tables import FlatTables
+    from thesis_cli.inference.enumeration import FlatTables
 
 DEPENDS, DETERMINED = np.int64(1), np.int64(2)
 """Results of `relations`: the table depends on the variable; the others leave it one state at

@@ -10,7 +10,7 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError, ModelTooLarge
 from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
 from thesis_cli.base.progress import Tick
-from thesis_cli.inference.flat_tables import starts
+from thesis_cli.inference.enumeration import starts
 from thesis_cli.perturbation.expanded.kernels import CopyNoise
 from thesis_cli.perturbation.noise import gumbel
 

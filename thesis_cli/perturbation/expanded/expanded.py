@@ -32,7 +32,7 @@ from thesis_cli.base.errors import NoConfiguration
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.base.progress import Tick
 from thesis_cli.inference.choose import map_solver
-from thesis_cli.inference.flat_tables import FlatTables, flat_tables, starts, users_of
+from thesis_cli.inference.enumeration import FlatTables, flat_tables, starts, users_of
 from thesis_cli.models.factor_graph import FactorGraph
 from thesis_cli.perturbation.estimate import check_confidence
 from thesis_cli.perturbation.expanded.blocks import ARCS, Blocks

@@ -8,7 +8,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.compiled import helper, kernel
-from thesis_cli.inference.flat_tables import FlatTables, factors_of
+from thesis_cli.inference.enumeration import FlatTables, factors_of
 
 
 class CopyNoise(NamedTuple):

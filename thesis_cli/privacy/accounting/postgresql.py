@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.extras import extra
+from thesis_cli.base.modules import extra
 from thesis_cli.privacy.accounting.chain import FORMAT, Book
 from thesis_cli.privacy.accounting.storage import AGAIN, FINAL, REMEDY, Append, Storage, loads
 from thesis_cli.privacy.tables.table_kinds import parsed_url, shown_url, without_passwords

@@ -23,7 +23,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.extras import extra
+from thesis_cli.base.modules import extra
 
 Measurement = Any
 """A measurement of OpenDP."""

@@ -24,7 +24,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError, presentation
-from thesis_cli.base.extras import extra
+from thesis_cli.base.modules import extra
 from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.copula.cells import Cells, cells_of, schema_cells
 from thesis_cli.privacy.kernels import Rows

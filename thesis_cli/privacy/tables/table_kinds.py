@@ -24,8 +24,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from thesis_cli.base.errors import InputError, is_number
-from thesis_cli.base.extras import extra
 from thesis_cli.base.files import open_regular
+from thesis_cli.base.modules import extra
 from thesis_cli.privacy.tables.column import UNREADABLE_VALUE, Values
 
 if TYPE_CHECKING:

@@ -287,7 +287,7 @@ def tasks_of(folder: RunFolder, found: Sweep | None = None) -> TaskFile:
 
 def _work(file: Path, command: str, cores: int) -> Work:
     """The work that carries out the tasks of a file."""
-    from thesis_cli.commands.core.registry import entries
+    from thesis_cli.commands.core.command import entries
     from thesis_cli.reproduction.command_work import CommandWork
     from thesis_cli.reproduction.engines import ExperimentWork
     from thesis_cli.reproduction.experiment import find_checkout

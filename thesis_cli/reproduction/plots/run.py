@@ -67,10 +67,9 @@ class Run:
     @cached_property
     def parameters(self) -> tuple[str, ...]:
         """Columns of a sweep that are options of its command, the seed last; empty for other runs."""
-        from thesis_cli.commands.core import registry
-        from thesis_cli.commands.core.command import command_named
+        from thesis_cli.commands.core.command import command_named, entries
 
-        if self.kind != SWEEP or self.command not in registry.entries():
+        if self.kind != SWEEP or self.command not in entries():
             return ()
         options = command_named(self.command).fields
         found: list[str] = []

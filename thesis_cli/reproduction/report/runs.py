@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from thesis_cli.base.errors import InputError, counted
-from thesis_cli.commands.core import registry
-from thesis_cli.commands.core.command import command_named
+from thesis_cli.commands.core.command import command_named, entries
 from thesis_cli.commands.core.fields import plain
 from thesis_cli.commands.core.result import NOT_SETTINGS
 from thesis_cli.reproduction.command_work import shell_words
@@ -126,7 +125,7 @@ def _origin(run: Run) -> str:
 def command_line(run: Run) -> str:
     """The command that gives the table again; empty if the record does not say what was asked for."""
     asked = run.record.get("asked")
-    if not isinstance(asked, Mapping) or run.command not in registry.entries():
+    if not isinstance(asked, Mapping) or run.command not in entries():
         return ""
     fields = command_named(run.command).fields
     kept = {

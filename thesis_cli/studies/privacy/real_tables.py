@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.base.errors import InputError, nearest
-from thesis_cli.base.extras import extra
+from thesis_cli.base.modules import extra
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.tables.columns import Boolean, Category
 from thesis_cli.privacy.tables.schema import Schema

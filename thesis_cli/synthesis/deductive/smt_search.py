@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from thesis_cli.base.extras import extra
+from thesis_cli.base.modules import extra
 from thesis_cli.synthesis.deductive.smt_formulas import Application, Bool, Encoding
 from thesis_cli.synthesis.language.dsl import DEFAULT, INT, LIST, OPERATIONS, Semantics
 from thesis_cli.synthesis.language.program import Line, Program, run
