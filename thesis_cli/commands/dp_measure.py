@@ -164,7 +164,7 @@ class MeasureResult(Result):
             lines += [(query if single else f"  {row.group}", _answer(row)) for row in rows]
         if self.measurement is None:
             return [*lines, ("dry run", "errors of half a 95 % interval; nothing is spent or written")]
-        from thesis_cli.privacy.mechanisms.risk import risk_line
+        from thesis_cli.privacy.mechanisms.mechanism import risk_line
 
         guarantee = self.measurement.promise
         budget = f"({guarantee.epsilon:.4g}, {guarantee.delta:.4g})"
@@ -189,7 +189,7 @@ class MeasureResult(Result):
         """Privacy guarantee, mechanism, noisy numbers and answers."""
         if self.measurement is None:
             return {"dry_run": [asdict(error) for error in self.errors]}
-        from thesis_cli.privacy.mechanisms.risk import best_guess
+        from thesis_cli.privacy.mechanisms.mechanism import best_guess
 
         guarantee = self.measurement.promise
         return {

@@ -97,7 +97,7 @@ class ReleaseResult(Result):
             if self.settings["public"] is not None:
                 made = f"{self.columns.count:,} rules that all public rows obey; keep those that always hold"
             return [("schema", f"{self.settings['init_schema']}: {made}")]
-        from thesis_cli.privacy.mechanisms.risk import risk_line
+        from thesis_cli.privacy.mechanisms.mechanism import risk_line
         from thesis_cli.privacy.release.implementation import implementation_of
 
         record, (guarantee, rho) = self.record, self.promise
@@ -128,7 +128,7 @@ class ReleaseResult(Result):
             return {"problems": list(self.preview.problems), "bad_cells": self.preview.bad_cells}
         if self.release is None:
             return {}
-        from thesis_cli.privacy.mechanisms.risk import best_guess
+        from thesis_cli.privacy.mechanisms.mechanism import best_guess
         from thesis_cli.privacy.release.record import written
 
         promise, rho = self.promise
