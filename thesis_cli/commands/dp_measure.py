@@ -237,7 +237,7 @@ def run(request: MeasureRequest, progress: Progress) -> MeasureResult:
     """Measure the table, or compute the errors that are to be expected."""
     from thesis_cli.privacy.measure.measure import Plan
     from thesis_cli.privacy.mechanisms.mechanism import Budget
-    from thesis_cli.privacy.mechanisms.units import Unit
+    from thesis_cli.privacy.mechanisms.stages import Unit
     from thesis_cli.privacy.tables.schema import Schema
 
     assert request.schema is not None

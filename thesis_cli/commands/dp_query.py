@@ -31,7 +31,7 @@ from thesis_cli.privacy.release.methods import methods_where
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from thesis_cli.privacy.mechanisms.units import Counted
+    from thesis_cli.privacy.mechanisms.stages import Counted
     from thesis_cli.privacy.query.query import Answer, AnswerRow
     from thesis_cli.privacy.query.weighted_sample import WeightedSample
     from thesis_cli.privacy.release.record import PrivacyGuarantee, Release

@@ -396,7 +396,7 @@ def run(request: ReleaseRequest, progress: Progress) -> ReleaseResult:
 def _plan_of(request: ReleaseRequest) -> ReleasePlan:
     """The plan of a release, all of it public; refuses before anything is spent."""
     from thesis_cli.privacy.mechanisms.mechanism import Budget
-    from thesis_cli.privacy.mechanisms.units import Unit
+    from thesis_cli.privacy.mechanisms.stages import Unit
     from thesis_cli.privacy.release.plan import ReleasePlan, check_rows
 
     assert request.epsilon is not None

@@ -11,8 +11,7 @@ from tests.privacy.tables.test_linked import HOUSEHOLDS, LINK, PERSONS, househol
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.copula.copula import CopulaStages
 from thesis_cli.privacy.mechanisms.mechanism import Budget
-from thesis_cli.privacy.mechanisms.stages import SecretStages, StagedNoise, total_rho
-from thesis_cli.privacy.mechanisms.units import Unit
+from thesis_cli.privacy.mechanisms.stages import SecretStages, StagedNoise, Unit, total_rho
 from thesis_cli.privacy.release.files import parse_record, rows_columns
 from thesis_cli.privacy.release.linked import (
     linked_guarantee,

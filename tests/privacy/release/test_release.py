@@ -13,8 +13,7 @@ from thesis_cli.privacy.embedding.means import mean_at
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms import stages
 from thesis_cli.privacy.mechanisms.mechanism import Budget, Choice, OpenDPGaussian, OpenDPLaplace
-from thesis_cli.privacy.mechanisms.stages import OpenDPStages
-from thesis_cli.privacy.mechanisms.units import Unit
+from thesis_cli.privacy.mechanisms.stages import OpenDPStages, Unit
 from thesis_cli.privacy.release import vectors
 from thesis_cli.privacy.release.files import parse_record, rows_text
 from thesis_cli.privacy.release.implementation import implementation_of

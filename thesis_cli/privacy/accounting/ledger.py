@@ -38,7 +38,7 @@ from thesis_cli.privacy.accounting.identity import Content, likeness
 from thesis_cli.privacy.accounting.names import account_key, skeleton
 from thesis_cli.privacy.accounting.storage import storage_of
 from thesis_cli.privacy.mechanisms.mechanism import Budget
-from thesis_cli.privacy.mechanisms.units import steps_between
+from thesis_cli.privacy.mechanisms.stages import steps_between
 
 __all__ = ["FORMAT", "HOLDS", "Account", "Budget", "Ledger", "Spend", "Total", "accounts_of", "file_identity"]
 
@@ -62,7 +62,7 @@ class Ledger:
     source : path of a file, or of a symbolic link to it, or the URL of a PostgreSQL database.
     wait : seconds to wait for a process that uses the ledger.
     unit : unit of privacy of what is spent (`Unit.name`). The first release of an account fixes its
-        unit; later ones must imply it (`units.steps_between`), and are charged what they imply.
+        unit; later ones must imply it (`stages.steps_between`), and are charged what they imply.
     new : whether a person says that a table is another one than those that it is like, by name, file or
         content.
     """

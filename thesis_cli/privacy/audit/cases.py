@@ -21,8 +21,7 @@ from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.measure import quantiles
 from thesis_cli.privacy.measure.measure import Plan, measured
 from thesis_cli.privacy.mechanisms.mechanism import NOISES, Budget, Calibration, Noise, Noised, NoiseName
-from thesis_cli.privacy.mechanisms.stages import OpenDPStages, total_rho
-from thesis_cli.privacy.mechanisms.units import Unit
+from thesis_cli.privacy.mechanisms.stages import OpenDPStages, Unit, total_rho
 from thesis_cli.privacy.release import marginals
 from thesis_cli.privacy.release.marginals import Charge, Marginal
 from thesis_cli.privacy.release.plan import Algorithm, ReleasePlan

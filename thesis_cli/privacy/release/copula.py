@@ -20,6 +20,7 @@ from thesis_cli.privacy.copula.copula import CopulaStages, Favour
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.stages import (
     COUNT_SHARE,
+    LARGEST,
     NoisyStage,
     OpenDPStages,
     Passes,
@@ -34,7 +35,6 @@ from thesis_cli.privacy.mechanisms.stages import (
     release_stages,
     total_rho,
 )
-from thesis_cli.privacy.mechanisms.units import LARGEST
 from thesis_cli.privacy.release.expected import SAMPLE, linear_errors, sample
 from thesis_cli.privacy.release.implementation import (
     Errors,

@@ -21,7 +21,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Codes, RowKernel, Rows
 from thesis_cli.privacy.mechanisms import mechanism
 from thesis_cli.privacy.mechanisms.mechanism import Budget, Choice
-from thesis_cli.privacy.mechanisms.units import counted_blocks
+from thesis_cli.privacy.mechanisms.stages import counted_blocks
 from thesis_cli.privacy.release.expected import linear_errors
 from thesis_cli.privacy.release.implementation import (
     Errors,

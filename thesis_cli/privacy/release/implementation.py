@@ -14,7 +14,7 @@ from thesis_cli.base.errors import InputError, presentation
 from thesis_cli.base.modules import named
 from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.mechanisms.units import Counted
+from thesis_cli.privacy.mechanisms.stages import Counted
 from thesis_cli.privacy.release.methods import METHODS, listed, methods_where
 from thesis_cli.privacy.release.plan import ReleasePlan, Spend, Weights
 from thesis_cli.privacy.release.record import Proof, Record, Release

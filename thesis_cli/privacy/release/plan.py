@@ -17,7 +17,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.copula.copula import Favour
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget, NoiseName
-from thesis_cli.privacy.mechanisms.units import ROWS, Unit
+from thesis_cli.privacy.mechanisms.stages import ROWS, Unit
 from thesis_cli.privacy.release.methods import METHODS, DPMethod
 from thesis_cli.privacy.tables.repair import drawn
 from thesis_cli.privacy.tables.schema import Schema

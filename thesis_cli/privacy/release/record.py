@@ -23,7 +23,7 @@ import numpy as np
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError, nearest
 from thesis_cli.privacy.kernels import RowKernel, Rows
-from thesis_cli.privacy.mechanisms.units import Counted
+from thesis_cli.privacy.mechanisms.stages import Counted
 from thesis_cli.privacy.tables.schema import Schema, Values
 
 INLINE = "inline"

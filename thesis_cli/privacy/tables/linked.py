@@ -8,7 +8,7 @@ are made of the pair and released, and no bit of an output depends on the pair b
    so the row depends on its own household alone. h changes one row of this table.
 2. `joined`: the persons that count, each with the row of its household in 1. h changes at most B rows.
 
-So the first is released for a unit of one row, the second for a unit of B rows (`mechanisms.units`). The
+So the first is released for a unit of one row, the second for a unit of B rows (`mechanisms.stages.Unit`). The
 key is compared with other keys and goes nowhere else: neither table has it, and what a release reads of a
 table, sums and counts of rows, has no bit that depends on their order. A key that occurs twice, or that
 no household has, ends the release before anything is spent; like that of any cell, the message is for
