@@ -35,7 +35,7 @@ from thesis_cli.privacy.mechanisms import mechanism, stages
 from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.privacy.mechanisms.stages import CountStage, OpenDPStages
 from thesis_cli.privacy.release import marginals
-from thesis_cli.privacy.release.plan import ReleasePlan
+from thesis_cli.privacy.release.release import ReleasePlan
 from thesis_cli.privacy.tables import persons
 from thesis_cli.privacy.tables.expressions import Formula
 from thesis_cli.privacy.tables.schema import Schema

@@ -10,7 +10,7 @@ from tests.commands.test_dp_release import SCHEMA, write
 from thesis_cli.commands import dp_audit
 from thesis_cli.privacy.mechanisms import mechanism
 from thesis_cli.privacy.mechanisms.mechanism import OpenDPGaussian
-from thesis_cli.privacy.release import plan, release, vectors
+from thesis_cli.privacy.release import release, vectors
 from thesis_cli.privacy.release.record import Release
 
 
@@ -81,7 +81,7 @@ def test_the_command_is_audited_from_a_file(cli, planted, monkeypatch):
     """Its rows, which the audit leaves aside, take most of the time."""
 
     def one_row(record, *rest, **options):
-        return Release(record.schema, plan.uniform_rows(record.schema, 1, 0), np.ones(1), record)
+        return Release(record.schema, release.uniform_rows(record.schema, 1, 0), np.ones(1), record)
 
     monkeypatch.setattr(release, "synthetic", one_row)
     planted(1.0)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import thesis_cli
-import thesis_cli.privacy.release.expected  # takes the true noises before a test replaces them
+import thesis_cli.privacy.release.release  # takes the true noises before a test replaces them
 from tests.privacy.release.test_subspace import Recorder
 from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.commands import dp_release

@@ -61,8 +61,8 @@ from thesis_cli.privacy.release.methods import (
 if TYPE_CHECKING:
     from thesis_cli.privacy.accounting.ledger import Total
     from thesis_cli.privacy.mechanisms.mechanism import Budget
-    from thesis_cli.privacy.release.plan import ReleasePlan
     from thesis_cli.privacy.release.record import Made, Record, Release
+    from thesis_cli.privacy.release.release import ReleasePlan
     from thesis_cli.privacy.tables.linked import Link
     from thesis_cli.privacy.tables.schema import Schema
     from thesis_cli.privacy.tables.table_kinds import Table
@@ -397,7 +397,7 @@ def _plan_of(request: ReleaseRequest) -> ReleasePlan:
     """The plan of a release, all of it public; refuses before anything is spent."""
     from thesis_cli.privacy.mechanisms.mechanism import Budget
     from thesis_cli.privacy.mechanisms.stages import Unit
-    from thesis_cli.privacy.release.plan import ReleasePlan, check_rows
+    from thesis_cli.privacy.release.release import ReleasePlan, check_rows
 
     assert request.epsilon is not None
     budget = Budget(request.epsilon, request.delta)
@@ -423,7 +423,7 @@ def _link_of(request: ReleaseRequest, plan: ReleasePlan) -> Link | None:
     if request.households is None:
         return None
     from thesis_cli.privacy.release.linked import linked_plans
-    from thesis_cli.privacy.release.plan import check_rows
+    from thesis_cli.privacy.release.release import check_rows
     from thesis_cli.privacy.tables.linked import Link
 
     assert request.person is not None
@@ -546,8 +546,7 @@ def _measured_table(
     request: ReleaseRequest, plan: ReleasePlan, table: Table, spending: Spending, progress: Progress
 ) -> Record:
     """The record of a single table."""
-    from thesis_cli.privacy.release.implementation import implementation_of
-    from thesis_cli.privacy.release.release import private_record
+    from thesis_cli.privacy.release.release import implementation_of, private_record
     from thesis_cli.privacy.tables.persons import rows_that_count
 
     blocks, count = rows_that_count(

@@ -112,7 +112,7 @@ def run(request: PopulationTestRequest, progress: Progress) -> PopulationTestRes
     """Run the tests that the release allows."""
     import numpy as np
 
-    from thesis_cli.privacy.release.implementation import implementation_of
+    from thesis_cli.privacy.release.release import implementation_of
 
     release = open_release(request.release)
     other = read_rows(request.other, release.schema, request.query, delimiter=request.delimiter)

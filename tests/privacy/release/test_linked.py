@@ -19,7 +19,7 @@ from thesis_cli.privacy.release.linked import (
     linked_records,
     linked_releases,
 )
-from thesis_cli.privacy.release.plan import ReleasePlan
+from thesis_cli.privacy.release.release import ReleasePlan
 from thesis_cli.privacy.tables.linked import Link
 from thesis_cli.privacy.tables.schema import Schema
 

@@ -19,8 +19,7 @@ from thesis_cli.privacy.release.marginals import (
     placed_rows,
     sizes_of,
 )
-from thesis_cli.privacy.release.plan import ReleasePlan
-from thesis_cli.privacy.release.release import private_record, synthetic
+from thesis_cli.privacy.release.release import ReleasePlan, private_record, synthetic
 from thesis_cli.privacy.tables.schema import Boolean, Category, Integer, Real, Schema
 
 ASKED = ReleasePlan(MIXED, BUDGET, "marginals", entropy=7)

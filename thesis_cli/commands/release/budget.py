@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from thesis_cli.privacy.accounting.identity import Content
     from thesis_cli.privacy.accounting.ledger import Total
     from thesis_cli.privacy.mechanisms.mechanism import Budget
-    from thesis_cli.privacy.release.implementation import ExpectedStage
-    from thesis_cli.privacy.release.plan import ReleasePlan
     from thesis_cli.privacy.release.record import Record
+    from thesis_cli.privacy.release.release import ExpectedStage, ReleasePlan
     from thesis_cli.privacy.tables.schema import Unknown
     from thesis_cli.privacy.tables.table_kinds import Table
 
@@ -472,7 +471,7 @@ def warn_of_noise(plan: ReleasePlan, count: int) -> None:
     ------
     InputError : the noise is so large that no rows could be made.
     """
-    from thesis_cli.privacy.release.expected import expected_stages
+    from thesis_cli.privacy.release.release import expected_stages
 
     stages = expected_stages(plan, count)
     for stage in stages:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from thesis_cli.privacy.accounting.ledger import Total
     from thesis_cli.privacy.mechanisms.mechanism import Budget
-    from thesis_cli.privacy.release.plan import ReleasePlan
     from thesis_cli.privacy.release.record import PrivacyGuarantee, Record, Release
+    from thesis_cli.privacy.release.release import ReleasePlan
     from thesis_cli.privacy.tables.bad_cells import BadCells
     from thesis_cli.privacy.tables.schema import Schema, Unknown
     from thesis_cli.privacy.tables.table_kinds import Table
@@ -98,7 +98,7 @@ class ReleaseResult(Result):
                 made = f"{self.columns.count:,} rules that all public rows obey; keep those that always hold"
             return [("schema", f"{self.settings['init_schema']}: {made}")]
         from thesis_cli.privacy.mechanisms.mechanism import risk_line
-        from thesis_cli.privacy.release.implementation import implementation_of
+        from thesis_cli.privacy.release.release import implementation_of
 
         record, (guarantee, rho) = self.record, self.promise
         lines = [
@@ -198,7 +198,7 @@ def _protected(record: Record) -> str:
 
 @presentation
 def _except(record: Record) -> str:
-    from thesis_cli.privacy.release.plan import PUBLIC
+    from thesis_cli.privacy.release.release import PUBLIC
 
     return ", and not of the rows of --public" * record.basis.startswith(PUBLIC)
 
@@ -319,7 +319,7 @@ def _room(spending: Spending) -> str:
 
 def _noise(plan: ReleasePlan, count: int) -> list[tuple[str, str]]:
     """Noise against signal, and errors of shares and means, from the settings and N alone."""
-    from thesis_cli.privacy.release.expected import expected
+    from thesis_cli.privacy.release.release import expected
 
     try:
         found = expected(plan, count)
@@ -339,7 +339,7 @@ def _noise(plan: ReleasePlan, count: int) -> list[tuple[str, str]]:
 
 def _needs(plan: ReleasePlan, count: int, made: int, checks: float, reading: float) -> list[tuple[str, str]]:
     """Time and memory of the release, from the seconds that the checks have taken, and a pass among them."""
-    from thesis_cli.privacy.release.implementation import implementation_of
+    from thesis_cli.privacy.release.release import implementation_of
 
     taken = peak_memory()
     try:

@@ -24,9 +24,8 @@ from thesis_cli.privacy.mechanisms.mechanism import NOISES, Budget, Calibration,
 from thesis_cli.privacy.mechanisms.stages import OpenDPStages, Unit, total_rho
 from thesis_cli.privacy.release import marginals
 from thesis_cli.privacy.release.marginals import Charge, Marginal
-from thesis_cli.privacy.release.plan import Algorithm, ReleasePlan
 from thesis_cli.privacy.release.record import Record
-from thesis_cli.privacy.release.release import private_record
+from thesis_cli.privacy.release.release import Algorithm, ReleasePlan, private_record
 from thesis_cli.privacy.tables import persons
 from thesis_cli.privacy.tables.columns import KINDS
 from thesis_cli.privacy.tables.schema import Schema

@@ -37,9 +37,10 @@ table changes between two of them. The rows of a pass are counted. A small table
 and read once; a larger one is read again, and `Table.chunks` ends the release if it has changed.
 
 Stages of a secret number of rows (`SecretStages`) protect any unit. The first stage is the noisy number n of
-the rows that count; a unit changes it by at most K. Later stages release sums of features, and the plan of a stage sees them divided by n, together with the
-number of rows at which a mean with a public number would have noise of that scale. A plan uses the
-number of rows for the scale of its noise alone, so all that it decides comes from noisy vectors.
+the rows that count; a unit changes it by at most K. Later stages release sums of features, and the plan of a
+stage sees them divided by n, together with the number of rows at which a mean with a public number would have
+noise of that scale. A plan uses the number of rows for the scale of its noise alone, so all that it decides
+comes from noisy vectors.
 
 Let D be the plan's bound on the distance of two rows' vectors. Their norm must be at most D /
 sqrt(2), as it is wherever two rows of that norm have no positive inner product. One unit then moves

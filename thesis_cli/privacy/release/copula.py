@@ -35,8 +35,9 @@ from thesis_cli.privacy.mechanisms.stages import (
     release_stages,
     total_rho,
 )
-from thesis_cli.privacy.release.expected import SAMPLE, linear_errors, sample
-from thesis_cli.privacy.release.implementation import (
+from thesis_cli.privacy.release.record import Record, Release, uniform_weights
+from thesis_cli.privacy.release.release import (
+    SAMPLE,
     Errors,
     ExpectedStage,
     Implementation,
@@ -44,12 +45,13 @@ from thesis_cli.privacy.release.implementation import (
     NoisyMean,
     PrivateRows,
     Released,
+    ReleasePlan,
     RowSettings,
     check_size,
+    linear_errors,
     noise_text,
+    sample,
 )
-from thesis_cli.privacy.release.plan import ReleasePlan
-from thesis_cli.privacy.release.record import Record, Release, uniform_weights
 from thesis_cli.privacy.tables.schema import Schema
 
 REHEARSED = 2000

@@ -16,9 +16,7 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.release.implementation import Implementation, check_size, implementation_of
 from thesis_cli.privacy.release.methods import METHODS
-from thesis_cli.privacy.release.plan import WEIGHT
 from thesis_cli.privacy.release.record import (
     FORMAT,
     Record,
@@ -29,6 +27,7 @@ from thesis_cli.privacy.release.record import (
     read_fields,
     written,
 )
+from thesis_cli.privacy.release.release import WEIGHT, Implementation, check_size, implementation_of
 from thesis_cli.privacy.tables.schema import Schema, Values
 from thesis_cli.privacy.tables.table import encoded_rows, open_table
 

@@ -16,20 +16,22 @@ from thesis_cli.base.errors import InputError, presentation
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.mechanism import NOISES, Calibration, Noise
 from thesis_cli.privacy.mechanisms.stages import MeanVector, Totals, counted_blocks
-from thesis_cli.privacy.release.expected import calibrated, linear_errors, sample
-from thesis_cli.privacy.release.implementation import (
+from thesis_cli.privacy.release.methods import listed, methods_where
+from thesis_cli.privacy.release.record import Record
+from thesis_cli.privacy.release.release import (
     Errors,
     ExpectedStage,
     Implementation,
     NoisyMean,
     PrivateRows,
     Released,
+    ReleasePlan,
+    calibrated,
     implementation_of,
+    linear_errors,
     noise_text,
+    sample,
 )
-from thesis_cli.privacy.release.methods import listed, methods_where
-from thesis_cli.privacy.release.plan import ReleasePlan
-from thesis_cli.privacy.release.record import Record
 
 
 class Embedding(MeanVector, Protocol):
