@@ -571,8 +571,8 @@ def _result_of(
     request: ReleaseRequest, records: list[Record], total: Total | None, progress: Progress
 ) -> ReleaseResult:
     """Rows of records: post-processing, which sees no private table."""
-    from thesis_cli.privacy.release.files import rows_columns
     from thesis_cli.privacy.release.linked import linked_releases
+    from thesis_cli.privacy.release.record import rows_columns
 
     if len(records) == 1:
         releases = [_synthetic(request, records[0], progress)]

@@ -11,8 +11,8 @@ from thesis_cli.privacy.embedding.features import Features, draw_features
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms import stages
 from thesis_cli.privacy.mechanisms.stages import Counted, Totals, Unit
-from thesis_cli.privacy.release.files import parse_record, rows_text
-from thesis_cli.privacy.release.record import PrivacyGuarantee
+from thesis_cli.privacy.release.files import parse_record
+from thesis_cli.privacy.release.record import PrivacyGuarantee, rows_text
 from thesis_cli.privacy.release.release import expected, private_record, synthetic
 from thesis_cli.privacy.release.subspace import Subspace
 from thesis_cli.privacy.release.vectors import noisy_vector, vector_method

@@ -15,8 +15,8 @@ from thesis_cli.privacy.mechanisms import stages
 from thesis_cli.privacy.mechanisms.mechanism import Budget, Choice, OpenDPGaussian, OpenDPLaplace
 from thesis_cli.privacy.mechanisms.stages import OpenDPStages, Unit
 from thesis_cli.privacy.release import vectors
-from thesis_cli.privacy.release.files import parse_record, rows_text
-from thesis_cli.privacy.release.record import PrivacyGuarantee
+from thesis_cli.privacy.release.files import parse_record
+from thesis_cli.privacy.release.record import PrivacyGuarantee, rows_text
 from thesis_cli.privacy.release.release import ReleasePlan, implementation_of, private_record, synthetic
 from thesis_cli.privacy.release.subspace import Subspace
 from thesis_cli.privacy.release.vectors import NoisyVector, vector_method

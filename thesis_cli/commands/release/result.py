@@ -182,7 +182,7 @@ def files_of(out: Path | None, *, linked: bool) -> tuple[Path, ...]:
 
 def release_files(release: Release, out: Path, weighted: bool) -> dict[Path, Content]:
     """Contents of the files of a release: rows and record."""
-    from thesis_cli.privacy.release.files import rows_columns
+    from thesis_cli.privacy.release.record import rows_columns
 
     rows = rows_columns(release, weighted=weighted).csv_parts()
     return {out: rows, out.with_suffix(".json"): release.record.to_json()}

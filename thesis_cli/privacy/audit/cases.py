@@ -16,13 +16,13 @@ from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.privacy.audit.pairs import vector_pair
 from thesis_cli.privacy.audit.scores import public_part
 from thesis_cli.privacy.audit.stages import Case, ChoiceStage, LaplaceStage, Stage
-from thesis_cli.privacy.copula.copula import CopulaStages
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.measure import quantiles
 from thesis_cli.privacy.measure.measure import Plan, measured
 from thesis_cli.privacy.mechanisms.mechanism import NOISES, Budget, Calibration, Noise, Noised, NoiseName
 from thesis_cli.privacy.mechanisms.stages import OpenDPStages, Unit, total_rho
 from thesis_cli.privacy.release import marginals
+from thesis_cli.privacy.release.copula import CopulaStages
 from thesis_cli.privacy.release.marginals import Charge, Marginal
 from thesis_cli.privacy.release.record import Record
 from thesis_cli.privacy.release.release import Algorithm, ReleasePlan, private_record

@@ -28,12 +28,11 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError, presentation
 from thesis_cli.base.modules import named
 from thesis_cli.base.progress import Tick
-from thesis_cli.privacy.copula.copula import Favour
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.mechanism import NOISES, Budget, Calibration, NoiseName
 from thesis_cli.privacy.mechanisms.stages import ROWS, Counted, Unit
 from thesis_cli.privacy.release.methods import METHODS, DPMethod, listed, methods_where
-from thesis_cli.privacy.release.record import KernelRecord, PrivacyGuarantee, Proof, Record, Release
+from thesis_cli.privacy.release.record import WEIGHT, KernelRecord, PrivacyGuarantee, Proof, Record, Release
 from thesis_cli.privacy.tables.repair import drawn, obey
 from thesis_cli.privacy.tables.schema import Schema
 
@@ -41,14 +40,14 @@ if TYPE_CHECKING:
     from thesis_cli.privacy.embedding.features import Features
     from thesis_cli.privacy.embedding.points import ObjectiveTick
 
+Favour = Literal["relations", "balance", "marginals", "correlations", "rows"]
+"""Statistics that the rows of a release should keep best."""
 Algorithm = Literal["mst", "aim"]
 """Choice of the marginals that a release by marginals measures."""
 Weights = Literal["uniform", "simplex", "l1", "raw"]
 Spend = Callable[[Budget, float | None], None]
 """Called with the budget, and rho if the release has one, just before the noise is drawn."""
 
-WEIGHT = "weight"
-"""Name of the column of weights, if the CSV file has one."""
 PUBLIC = "rows of a public file, SHA-256 "
 
 
