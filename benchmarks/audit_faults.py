@@ -36,7 +36,7 @@ from thesis_cli.privacy.mechanisms.stages import CountStage, OpenDPStages
 from thesis_cli.privacy.release import marginals
 from thesis_cli.privacy.release.copula import CopulaStages
 from thesis_cli.privacy.release.release import ReleasePlan
-from thesis_cli.privacy.tables import persons
+from thesis_cli.privacy.tables import table
 from thesis_cli.privacy.tables.expressions import Formula
 from thesis_cli.privacy.tables.schema import Schema
 
@@ -134,8 +134,8 @@ def _pairs_by_counts() -> list[Any]:
 
 def _rows_that_count(change: Callable[[int], int]) -> list[Any]:
     """Another number of rows of a person counts than the one that is claimed."""
-    right = persons.bounded_rows
-    return [patch.object(persons, "bounded_rows", lambda parts, most, *rest: right(parts, change(most), *rest))]
+    right = table.bounded_rows
+    return [patch.object(table, "bounded_rows", lambda parts, most, *rest: right(parts, change(most), *rest))]
 
 
 def _unclipped() -> list[Any]:

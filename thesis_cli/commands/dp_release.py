@@ -31,7 +31,7 @@ from thesis_cli.commands.core.fields import (
     option,
     settings_of,
 )
-from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option, read_rows, table_stem
+from thesis_cli.commands.inputs.tables import TableSource, delimiter_option, read_rows, table_stem
 from thesis_cli.commands.release.budget import (
     Spending,
     account_option,
@@ -303,6 +303,8 @@ class ReleaseRequest(Request):
             raise InputError("--init-schema is given with one of them, or with TABLE", remedy)
         if self.again is None and self.table is None and not suggests:
             raise InputError("TABLE is missing", "give a private table")
+        from thesis_cli.privacy.tables.table import check_delimiter
+
         check_delimiter(self.delimiter, [self.table, self.public, self.households])
 
     def _check_release(self) -> None:
@@ -500,7 +502,7 @@ def _columns_read(
     request: ReleaseRequest, plan: ReleasePlan, link: Link | None, tables: list[Table]
 ) -> list[tuple[Table, tuple[str, ...]]]:
     """Tables, each with the columns that the release reads."""
-    from thesis_cli.privacy.tables.persons import columns_read
+    from thesis_cli.privacy.tables.table import columns_read
 
     schemas = [plan.schema, *([] if link is None else [link.households])]
     return [(table, columns_read(schema, request.person)) for table, schema in zip(tables, schemas, strict=True)]
@@ -547,7 +549,7 @@ def _measured_table(
 ) -> Record:
     """The record of a single table."""
     from thesis_cli.privacy.release.release import implementation_of, private_record
-    from thesis_cli.privacy.tables.persons import rows_that_count
+    from thesis_cli.privacy.tables.table import rows_that_count
 
     blocks, count = rows_that_count(
         table, plan.schema, request.person, request.contribution_bound, plan.entropy, request.unknown
@@ -622,7 +624,7 @@ def _preview(
     """Checks and expected errors of a release that is not made."""
     from thesis_cli.commands.release.result import Part, preview
     from thesis_cli.privacy.release.linked import linked_plans
-    from thesis_cli.privacy.tables.persons import rows_that_count
+    from thesis_cli.privacy.tables.table import rows_that_count
 
     tables = _opened(request, plan, link)
     table, parts = tables[0], [Part(plan, tables[0], plan.schema, request.rows)]

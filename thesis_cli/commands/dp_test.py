@@ -18,7 +18,6 @@ from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.inputs.tables import (
     ReleaseSource,
     TableSource,
-    check_delimiter,
     delimiter_option,
     open_release,
     read_rows,
@@ -66,6 +65,8 @@ class PopulationTestRequest(Request):
     seed: int | None = seed_option()
 
     def check(self) -> None:
+        from thesis_cli.privacy.tables.table import check_delimiter
+
         check_delimiter(self.delimiter, [self.other])
 
 

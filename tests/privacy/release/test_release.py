@@ -20,9 +20,8 @@ from thesis_cli.privacy.release.record import PrivacyGuarantee, rows_text
 from thesis_cli.privacy.release.release import ReleasePlan, implementation_of, private_record, synthetic
 from thesis_cli.privacy.release.subspace import Subspace
 from thesis_cli.privacy.release.vectors import NoisyVector, vector_method
-from thesis_cli.privacy.tables.persons import Rereadable
 from thesis_cli.privacy.tables.schema import Boolean, Category, Integer, Real, Schema
-from thesis_cli.privacy.tables.table import encoded_rows, open_table
+from thesis_cli.privacy.tables.table import Rereadable, encoded_rows, open_table
 from thesis_cli.studies.privacy.evaluation import squared_distance
 
 MIXED = Schema((Real("x", 0, 9), Integer("n", 0, 4, missing=True), Category("c", ("a", "b", "d")), Boolean("b")))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from thesis_cli.base.errors import InputError, WorkFailed, describe, without_secrets
-from thesis_cli.base.files import check_writable, is_url
+from thesis_cli.base.files import check_writable, file_identity, is_url
 from thesis_cli.base.locks import locked
 from thesis_cli.commands.core.fields import option
 from thesis_cli.commands.core.result import PLACEHOLDER, check_overwritten, holds_release, unfinished
@@ -128,7 +128,6 @@ class Spending:
         ------
         InputError : a ledger is given, and the table has no name.
         """
-        from thesis_cli.privacy.accounting.ledger import file_identity
         from thesis_cli.privacy.mechanisms.mechanism import Budget
 
         file = resolved_file(table)

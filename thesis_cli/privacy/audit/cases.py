@@ -26,7 +26,7 @@ from thesis_cli.privacy.release.copula import CopulaStages
 from thesis_cli.privacy.release.marginals import Charge, Marginal
 from thesis_cli.privacy.release.record import Record
 from thesis_cli.privacy.release.release import Algorithm, ReleasePlan, private_record
-from thesis_cli.privacy.tables import persons
+from thesis_cli.privacy.tables import table
 from thesis_cli.privacy.tables.columns import KINDS
 from thesis_cli.privacy.tables.schema import Schema
 
@@ -282,7 +282,7 @@ def _counted(unit: Unit, rows: Rows) -> Rows:
         return rows
     others = COUNT - _own(unit)
     names = [f"own {max(0, i - len(rows) + others + 1)}" for i in range(len(rows))]
-    return Rows.concatenate(list(persons.bounded_rows([(names, rows)], unit.contribution_bound, KEY)))
+    return Rows.concatenate(list(table.bounded_rows([(names, rows)], unit.contribution_bound, KEY)))
 
 
 def _own(unit: Unit) -> int:

@@ -459,7 +459,7 @@ def private_record(
     Parameters
     ----------
     blocks, count : private table, and its number N of rows if the unit makes it public. Of a table
-        with several rows of a person, the rows that count (`persons.bounded_rows`). A release by
+        with several rows of a person, the rows that count (`table.bounded_rows`). A release by
         copula reads a large table once a stage (`stages.Passes`).
     spend : called after the table has been read and before noise is drawn; if it raises, nothing is
         released.
