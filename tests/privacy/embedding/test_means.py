@@ -81,7 +81,7 @@ def test_mean_of_matrix_over_pairs(drawn):
 
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_mean_of_matrix_in_several_parts(monkeypatch, jobs):
-    monkeypatch.setattr(means, "BLOCK_ROWS", 256)
+    monkeypatch.setattr(embedding, "BLOCK_ROWS", 256)
     kernel, rows = kernel_and_rows(5, 2, (3,), 1000)
     each = kernel.matrix(rows, rows)
     assert mean_of_matrix(kernel, rows, jobs) == pytest.approx(math.fsum(each.ravel()) / 1e6, rel=0, abs=CLOSE)
