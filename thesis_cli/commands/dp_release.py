@@ -47,7 +47,7 @@ from thesis_cli.commands.release.budget import (
     warn_of_delta,
     warn_of_noise,
 )
-from thesis_cli.commands.release.result import ReleaseResult, files_of, release_files
+from thesis_cli.commands.release.result import Part, ReleaseResult, files_of, init_schema, preview, release_files
 from thesis_cli.privacy.release.methods import (
     AUTO,
     METHODS,
@@ -364,8 +364,6 @@ def run(request: ReleaseRequest, progress: Progress) -> ReleaseResult:
     """Release the table, make rows again from a record, or make a template of a schema."""
     began = time.process_time()
     if request.init_schema is not None:
-        from thesis_cli.commands.release.templates import init_schema
-
         return init_schema(request, None if request.schema is None else _schema_of(request.schema))
     if request.again is None:
         for file in files_of(request.out, linked=request.households is not None) or (None,):
@@ -622,7 +620,6 @@ def _preview(
     request: ReleaseRequest, plan: ReleasePlan, link: Link | None, spending: Spending, began: float
 ) -> ReleaseResult:
     """Checks and expected errors of a release that is not made."""
-    from thesis_cli.commands.release.result import Part, preview
     from thesis_cli.privacy.release.linked import linked_plans
     from thesis_cli.privacy.tables.table import rows_that_count
 

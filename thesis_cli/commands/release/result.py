@@ -1,5 +1,5 @@
-"""Results of dp-release: the rows and the record of a release, or, with `--dry-run`, its plan, checks and
-expected errors, with nothing spent and nothing written.
+"""Results of dp-release: the rows and the record of a release; with `--dry-run`, its plan, checks and expected
+errors, with nothing spent and nothing written; with `--init-schema`, a schema to fill in.
 """
 
 from __future__ import annotations
@@ -14,18 +14,21 @@ from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import Content, check_writable, write_atomic
 from thesis_cli.base.memory import peak_memory
-from thesis_cli.commands.core.result import Result, presentation
+from thesis_cli.commands.core.fields import settings_of
+from thesis_cli.commands.core.result import Result, check_overwritten, presentation
+from thesis_cli.commands.inputs.tables import read_rows, table_label
 from thesis_cli.commands.release.budget import Spending, check_same, noise_dominated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from thesis_cli.commands.dp_release import ReleaseRequest
     from thesis_cli.privacy.accounting.ledger import Total
     from thesis_cli.privacy.mechanisms.mechanism import Budget
     from thesis_cli.privacy.release.record import PrivacyGuarantee, Record, Release
     from thesis_cli.privacy.release.release import ReleasePlan
-    from thesis_cli.privacy.tables.bad_cells import BadCells
     from thesis_cli.privacy.tables.schema import Schema, Unknown
+    from thesis_cli.privacy.tables.table import BadCells
     from thesis_cli.privacy.tables.table_kinds import Table
 
 
@@ -251,7 +254,7 @@ def preview(
     InputError : the table cannot be read at all.
     """
     from thesis_cli.privacy.release.release import default_rows
-    from thesis_cli.privacy.tables.bad_cells import BadCells, bad_cells
+    from thesis_cli.privacy.tables.table import BadCells, bad_cells
 
     lines = [("dry run", "nothing is spent and nothing is written; what follows is for people who may see the table")]
     found, seconds, problems = list[BadCells](), list[float](), list[str]()
@@ -307,8 +310,8 @@ def _room(spending: Spending) -> str:
     """Budget that the ledger has left before this release."""
     if spending.ledger is None:
         return "; no ledger counts it"
+    from thesis_cli.privacy.accounting.identity import account_key
     from thesis_cli.privacy.accounting.ledger import Ledger
-    from thesis_cli.privacy.accounting.names import account_key
 
     try:
         account = Ledger(spending.ledger).accounts().get(account_key(spending.table))
@@ -353,3 +356,26 @@ def _needs(plan: ReleasePlan, count: int, made: int, checks: float, reading: flo
         ("time", f"about {seconds:.2g} s of one core{passes}"),
         ("memory", f"about {memory:,} MiB, of which {program:,} MiB are the program"),
     ]
+
+
+def init_schema(request: ReleaseRequest, schema: Schema | None) -> ReleaseResult:
+    """Write the template of a schema, or `schema` with rules that public rows suggest; no value of a private
+    table is read.
+    """
+    from thesis_cli.privacy.tables.schema import template
+    from thesis_cli.privacy.tables.suggestions import with_suggestions
+    from thesis_cli.privacy.tables.table import open_table
+
+    assert request.init_schema is not None
+    check_overwritten("--init-schema", request.init_schema, request.overwrite)
+    if schema is not None:
+        assert request.public is not None
+        public = read_rows(request.public, schema, delimiter=request.delimiter)
+        text, rules = with_suggestions(schema, public, table_label(request.public))
+        stored = Columns({"rule": list(rules)})
+    else:
+        assert request.table is not None
+        columns = open_table(request.table, request.query, delimiter=request.delimiter or "").columns
+        text, stored = template(columns), Columns({"column": list(columns), "storage": list(columns.values())})
+    write_atomic({request.init_schema: text})
+    return ReleaseResult(columns=stored, request=request, settings=settings_of(request), template=text)

@@ -32,8 +32,7 @@ from pathlib import Path
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.accounting.account import UNIT, Account, Rule, Spend, Total
 from thesis_cli.privacy.accounting.chain import FORMAT, Book, LedgerEntry, merged
-from thesis_cli.privacy.accounting.identity import Content, likeness
-from thesis_cli.privacy.accounting.names import account_key, skeleton
+from thesis_cli.privacy.accounting.identity import Content, account_key, likeness, skeleton
 from thesis_cli.privacy.accounting.storage import storage_of
 from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.privacy.mechanisms.stages import steps_between
