@@ -26,7 +26,6 @@ from thesis_cli.commands.inputs.tables import read_rows
 from thesis_cli.privacy.audit.cases import CASES
 from thesis_cli.privacy.audit.one_run import one_run_audit
 from thesis_cli.privacy.audit.stages import stage_audit
-from thesis_cli.privacy.copula.copula import CopulaStages
 from thesis_cli.privacy.copula.vectors import ColumnStage, PairStage
 from thesis_cli.privacy.measure import quantiles
 from thesis_cli.privacy.measure.measure import Plan
@@ -35,8 +34,9 @@ from thesis_cli.privacy.mechanisms import mechanism, stages
 from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.privacy.mechanisms.stages import CountStage, OpenDPStages
 from thesis_cli.privacy.release import marginals
-from thesis_cli.privacy.release.plan import ReleasePlan
-from thesis_cli.privacy.tables import persons
+from thesis_cli.privacy.release.copula import CopulaStages
+from thesis_cli.privacy.release.release import ReleasePlan
+from thesis_cli.privacy.tables import table
 from thesis_cli.privacy.tables.expressions import Formula
 from thesis_cli.privacy.tables.schema import Schema
 
@@ -134,8 +134,8 @@ def _pairs_by_counts() -> list[Any]:
 
 def _rows_that_count(change: Callable[[int], int]) -> list[Any]:
     """Another number of rows of a person counts than the one that is claimed."""
-    right = persons.bounded_rows
-    return [patch.object(persons, "bounded_rows", lambda parts, most, *rest: right(parts, change(most), *rest))]
+    right = table.bounded_rows
+    return [patch.object(table, "bounded_rows", lambda parts, most, *rest: right(parts, change(most), *rest))]
 
 
 def _unclipped() -> list[Any]:

@@ -8,13 +8,13 @@ import time
 
 import numpy as np
 
-from thesis_cli.privacy.copula.copula import CopulaStages
 from thesis_cli.privacy.embedding.features import draw_features
 from thesis_cli.privacy.embedding.means import mean_at, mean_of_matrix
 from thesis_cli.privacy.embedding.points import synthesise
 from thesis_cli.privacy.kernels import RowKernel, Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget, OpenDPGaussian
 from thesis_cli.privacy.mechanisms.stages import OpenDPStages, release_stages, total_rho
+from thesis_cli.privacy.release.copula import CopulaStages
 from thesis_cli.privacy.release.subspace import orthonormal_basis
 from thesis_cli.privacy.tables.schema import Category, Real, Schema
 

@@ -16,8 +16,7 @@ from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.privacy.query.query import ask
 from thesis_cli.privacy.query.replicates import limits_of, replicates, with_errors
 from thesis_cli.privacy.query.weighted_sample import WeightedSample
-from thesis_cli.privacy.release.plan import ReleasePlan
-from thesis_cli.privacy.release.release import private_record, synthetic
+from thesis_cli.privacy.release.release import ReleasePlan, private_record, synthetic
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
 from thesis_cli.reproduction.measuring import measure, select
 from thesis_cli.studies.privacy.real_releases import SeededStages

@@ -7,11 +7,12 @@ import pytest
 
 import thesis_cli
 from tests.commands.test_dp_release import SCHEMA, write
-from thesis_cli.commands import dp_audit
+from thesis_cli.commands import dp_audit, dp_release
 from thesis_cli.privacy.mechanisms import mechanism
 from thesis_cli.privacy.mechanisms.mechanism import OpenDPGaussian
-from thesis_cli.privacy.release import plan, release, vectors
+from thesis_cli.privacy.release import vectors
 from thesis_cli.privacy.release.record import Release
+from thesis_cli.privacy.release.release import uniform_rows
 
 
 @pytest.fixture
@@ -80,10 +81,10 @@ def test_python_gives_the_same_rows(audit, planted):
 def test_the_command_is_audited_from_a_file(cli, planted, monkeypatch):
     """Its rows, which the audit leaves aside, take most of the time."""
 
-    def one_row(record, *rest, **options):
-        return Release(record.schema, plan.uniform_rows(record.schema, 1, 0), np.ones(1), record)
+    def one_row(request, record, progress):
+        return Release(record.schema, uniform_rows(record.schema, 1, 0), np.ones(1), record)
 
-    monkeypatch.setattr(release, "synthetic", one_row)
+    monkeypatch.setattr(dp_release, "_synthetic", one_row)
     planted(1.0)
     runs = "--runs", 40, "--command-runs", 40, "--stage-runs", 0
     result = cli("dp-audit", *runs, "--json", "--quiet", "--confidence", 1 - 1e-7)

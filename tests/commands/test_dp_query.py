@@ -14,7 +14,7 @@ from tests.privacy.query.test_query import PROMISE, release, table, write_releas
 from thesis_cli.base.errors import InputError
 from thesis_cli.commands.figures.releases import columns_figure, histograms_figure
 from thesis_cli.privacy.query.query import Answer, AnswerRow, histogram_bins
-from thesis_cli.privacy.release.files import rows_text
+from thesis_cli.privacy.release.record import rows_text
 from thesis_cli.privacy.tables.columns import Integer, Real
 from thesis_cli.privacy.tables.schema import Schema
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import thesis_cli
-import thesis_cli.privacy.release.expected  # takes the true noises before a test replaces them
+import thesis_cli.privacy.release.release  # takes the true noises before a test replaces them
 from tests.privacy.release.test_subspace import Recorder
 from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.commands import dp_release
@@ -18,7 +18,6 @@ from thesis_cli.commands.core.command import command_named
 from thesis_cli.privacy.accounting.ledger import Ledger
 from thesis_cli.privacy.release import features, vectors
 from thesis_cli.privacy.release.files import parse_record
-from thesis_cli.privacy.tables import persons
 from thesis_cli.privacy.tables import table as privacy_table
 
 ROOT = Path(__file__).parents[2]
@@ -146,13 +145,13 @@ def test_a_file_that_changes_after_the_ledger_knew_it_is_not_released(cli, peopl
     """It would be released for the account of another table."""
     options = "--schema", "schema.toml", *FAST, "--accept-delta", "--ledger", "ledger.json", "--limit", 4, 0.1, *person
     assert cli("dp-release", "people.csv", *options, "--out", "first.csv").status == 0
-    before, right = (people / "ledger.json").read_bytes(), persons.rows_that_count
+    before, right = (people / "ledger.json").read_bytes(), privacy_table.rows_that_count
 
     def later(*arguments):
         write(people / "people.csv", 200, 9)
         return right(*arguments)
 
-    monkeypatch.setattr(persons, "rows_that_count", later)
+    monkeypatch.setattr(privacy_table, "rows_that_count", later)
     result = cli("dp-release", "people.csv", *options)
     assert (result.status, "the table changed while it was read" in result.err) == (2, True)
     assert not (people / OUT).exists()

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import thesis_cli
-import thesis_cli.privacy.release.expected  # takes the true noises before a test replaces them
+import thesis_cli.privacy.release.release  # takes the true noises before a test replaces them
 from benchmarks.linked_tables import SCORES, errors, released, tables, unlinked
 from tests.conftest import ROOT
 from tests.privacy.mechanisms.test_unit_stages import Held

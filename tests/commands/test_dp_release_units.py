@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import thesis_cli
-import thesis_cli.privacy.release.expected  # takes the true noises before a test replaces them
+import thesis_cli.privacy.release.release  # takes the true noises before a test replaces them
 from tests.conftest import ROOT
 from tests.privacy.mechanisms.test_unit_stages import Held
 from tests.privacy.release.test_subspace import Recorder

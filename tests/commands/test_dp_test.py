@@ -12,10 +12,9 @@ import pytest
 import thesis_cli
 from tests.privacy.seeded_laplace import SeededLaplace
 from thesis_cli.privacy.mechanisms.mechanism import Budget, Choice
-from thesis_cli.privacy.release.files import parse_record, read_release, rows_text
-from thesis_cli.privacy.release.implementation import implementation_of
-from thesis_cli.privacy.release.plan import ReleasePlan
-from thesis_cli.privacy.release.release import private_record, synthetic
+from thesis_cli.privacy.release.files import parse_record, read_release
+from thesis_cli.privacy.release.record import rows_text
+from thesis_cli.privacy.release.release import ReleasePlan, implementation_of, private_record, synthetic
 from thesis_cli.privacy.tables import table as privacy_table
 from thesis_cli.privacy.tables.schema import Boolean, Integer, Real, Schema
 from thesis_cli.studies.privacy.seeded import SeededGaussian

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import filecmp
+import hashlib
 import json
 import math
 import os
@@ -191,3 +192,15 @@ def finite(value: object) -> object:
     if isinstance(value, list | tuple):
         return [finite(v) for v in value]
     return value
+
+
+def file_identity(path: str | Path) -> str | None:
+    """Digest of device, number and time of change of a file, which its links and its other names
+    share; None if there is no such file.
+    """
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    text = f"{found.st_dev}:{found.st_ino}:{found.st_mtime_ns}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

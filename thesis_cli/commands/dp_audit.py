@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from thesis_cli.privacy.audit.runs import AuditReport, EntryPoint
     from thesis_cli.privacy.audit.stages import StageReport
     from thesis_cli.privacy.mechanisms.mechanism import Budget, NoiseName
-    from thesis_cli.privacy.release.plan import ReleasePlan
     from thesis_cli.privacy.release.record import Record
+    from thesis_cli.privacy.release.release import ReleasePlan
     from thesis_cli.privacy.tables.schema import Schema
 
     SchemaSource = str | Path | Schema
@@ -248,7 +248,7 @@ def _own(request: AuditRequest, progress: Progress) -> AuditResult:
 
     from thesis_cli.privacy.audit.one_run import one_run_audit
     from thesis_cli.privacy.mechanisms.mechanism import Budget
-    from thesis_cli.privacy.release.plan import ReleasePlan
+    from thesis_cli.privacy.release.release import ReleasePlan
     from thesis_cli.privacy.tables.schema import Schema
 
     assert request.table is not None

@@ -140,8 +140,8 @@ class LedgerResult(Result):
 
 def run(request: LedgerRequest, progress: Progress) -> LedgerResult:
     """Read the ledger and check its chain."""
+    from thesis_cli.privacy.accounting.identity import account_key
     from thesis_cli.privacy.accounting.ledger import Ledger, accounts_of
-    from thesis_cli.privacy.accounting.names import account_key
 
     storage = Ledger(request.ledger).storage
     book = storage.read()

@@ -19,7 +19,7 @@ from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import Request, argument, fields_of, files_named, option, settings_of
 from thesis_cli.commands.core.result import Result, holds_release, presentation, unfinished
-from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option
+from thesis_cli.commands.inputs.tables import TableSource, delimiter_option
 from thesis_cli.commands.release.budget import (
     Spending,
     account_option,
@@ -127,6 +127,8 @@ class MeasureRequest(Request):
                 if getattr(self, name) not in (None, False):
                     problem = f"{fields_of(type(self))[name].shell_name} is given without --ledger"
                     raise InputError(problem, "give the file of a ledger")
+        from thesis_cli.privacy.tables.table import check_delimiter
+
         check_delimiter(self.delimiter, [self.table])
 
 
@@ -164,7 +166,7 @@ class MeasureResult(Result):
             lines += [(query if single else f"  {row.group}", _answer(row)) for row in rows]
         if self.measurement is None:
             return [*lines, ("dry run", "errors of half a 95 % interval; nothing is spent or written")]
-        from thesis_cli.privacy.mechanisms.risk import risk_line
+        from thesis_cli.privacy.mechanisms.mechanism import risk_line
 
         guarantee = self.measurement.promise
         budget = f"({guarantee.epsilon:.4g}, {guarantee.delta:.4g})"
@@ -189,7 +191,7 @@ class MeasureResult(Result):
         """Privacy guarantee, mechanism, noisy numbers and answers."""
         if self.measurement is None:
             return {"dry_run": [asdict(error) for error in self.errors]}
-        from thesis_cli.privacy.mechanisms.risk import best_guess
+        from thesis_cli.privacy.mechanisms.mechanism import best_guess
 
         guarantee = self.measurement.promise
         return {
@@ -237,7 +239,7 @@ def run(request: MeasureRequest, progress: Progress) -> MeasureResult:
     """Measure the table, or compute the errors that are to be expected."""
     from thesis_cli.privacy.measure.measure import Plan
     from thesis_cli.privacy.mechanisms.mechanism import Budget
-    from thesis_cli.privacy.mechanisms.units import Unit
+    from thesis_cli.privacy.mechanisms.stages import Unit
     from thesis_cli.privacy.tables.schema import Schema
 
     assert request.schema is not None
@@ -256,8 +258,7 @@ def run(request: MeasureRequest, progress: Progress) -> MeasureResult:
 
 def _measured(request: MeasureRequest, plan: Plan, progress: Progress) -> MeasureResult:
     from thesis_cli.privacy.measure.measure import answers, expected, measured
-    from thesis_cli.privacy.tables.persons import columns_read, rows_that_count
-    from thesis_cli.privacy.tables.table import open_table
+    from thesis_cli.privacy.tables.table import columns_read, open_table, rows_that_count
 
     note = "measurement" if request.out is None else f"measurement, {request.out.name}"
     spending = Spending.of(request.ledger, request.table, request.name, request.limit, note, request.new_account)

@@ -19,7 +19,6 @@ from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.inputs.tables import (
     ReleaseSource,
     TableSource,
-    check_delimiter,
     delimiter_option,
     open_release,
     read_rows,
@@ -31,7 +30,7 @@ from thesis_cli.privacy.release.methods import methods_where
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from thesis_cli.privacy.mechanisms.units import Counted
+    from thesis_cli.privacy.mechanisms.stages import Counted
     from thesis_cli.privacy.query.query import Answer, AnswerRow
     from thesis_cli.privacy.query.weighted_sample import WeightedSample
     from thesis_cli.privacy.release.record import PrivacyGuarantee, Release
@@ -83,6 +82,8 @@ class QueryRequest(Request):
             raise InputError("no query is given", "add one, such as mean(age)")
         if self.holdout_query and self.holdout is None:
             raise InputError("--holdout-query is given without --holdout", "give the URL of a database there")
+        from thesis_cli.privacy.tables.table import check_delimiter
+
         check_delimiter(self.delimiter, [self.holdout])
 
 

@@ -32,7 +32,7 @@ from thesis_cli.commands.core.fields import (
     settings_of,
 )
 from thesis_cli.commands.core.result import check_overwritten
-from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option, read_rows, table_stem
+from thesis_cli.commands.inputs.tables import TableSource, delimiter_option, read_rows, table_stem
 from thesis_cli.commands.release.budget import (
     Spending,
     account_option,
@@ -48,7 +48,15 @@ from thesis_cli.commands.release.budget import (
     warn_of_delta,
     warn_of_noise,
 )
-from thesis_cli.commands.release.result import ReleaseResult, files_of, release_files
+from thesis_cli.commands.release.result import (
+    Part,
+    ReleaseResult,
+    files_of,
+    preview,
+    release_files,
+    to_fill_in,
+    with_rules,
+)
 from thesis_cli.privacy.release.methods import (
     AUTO,
     METHODS,
@@ -62,8 +70,8 @@ from thesis_cli.privacy.release.methods import (
 if TYPE_CHECKING:
     from thesis_cli.privacy.accounting.ledger import Total
     from thesis_cli.privacy.mechanisms.mechanism import Budget
-    from thesis_cli.privacy.release.plan import ReleasePlan
     from thesis_cli.privacy.release.record import Made, Record, Release
+    from thesis_cli.privacy.release.release import ReleasePlan
     from thesis_cli.privacy.tables.linked import Link
     from thesis_cli.privacy.tables.schema import Schema
     from thesis_cli.privacy.tables.table_kinds import Table
@@ -304,6 +312,8 @@ class ReleaseRequest(Request):
             raise InputError("--init-schema is given with one of them, or with TABLE", remedy)
         if self.again is None and self.table is None and not suggests:
             raise InputError("TABLE is missing", "give a private table")
+        from thesis_cli.privacy.tables.table import check_delimiter
+
         check_delimiter(self.delimiter, [self.table, self.public, self.households])
 
     def _check_release(self) -> None:
@@ -394,8 +404,6 @@ def run(request: ReleaseRequest, progress: Progress) -> ReleaseResult:
 
 def _template(request: ReleaseRequest, file: Path) -> ReleaseResult:
     """Write a schema to fill in, or one with rules that public rows suggest."""
-    from thesis_cli.commands.release.templates import to_fill_in, with_rules
-
     check_overwritten("--init-schema", file, request.overwrite)
     if request.schema is None:
         assert request.table is not None
@@ -410,8 +418,8 @@ def _template(request: ReleaseRequest, file: Path) -> ReleaseResult:
 def _plan_of(request: ReleaseRequest) -> ReleasePlan:
     """The plan of a release, all of it public; refuses before anything is spent."""
     from thesis_cli.privacy.mechanisms.mechanism import Budget
-    from thesis_cli.privacy.mechanisms.units import Unit
-    from thesis_cli.privacy.release.plan import ReleasePlan, check_rows
+    from thesis_cli.privacy.mechanisms.stages import Unit
+    from thesis_cli.privacy.release.release import ReleasePlan, check_rows
 
     assert request.epsilon is not None
     budget = Budget(request.epsilon, request.delta)
@@ -437,7 +445,7 @@ def _link_of(request: ReleaseRequest, plan: ReleasePlan) -> Link | None:
     if request.households is None:
         return None
     from thesis_cli.privacy.release.linked import linked_plans
-    from thesis_cli.privacy.release.plan import check_rows
+    from thesis_cli.privacy.release.release import check_rows
     from thesis_cli.privacy.tables.linked import Link
 
     assert request.person is not None
@@ -514,7 +522,7 @@ def _columns_read(
     request: ReleaseRequest, plan: ReleasePlan, link: Link | None, tables: list[Table]
 ) -> list[tuple[Table, tuple[str, ...]]]:
     """Tables, each with the columns that the release reads."""
-    from thesis_cli.privacy.tables.persons import columns_read
+    from thesis_cli.privacy.tables.table import columns_read
 
     schemas = [plan.schema, *([] if link is None else [link.households])]
     return [(table, columns_read(schema, request.person)) for table, schema in zip(tables, schemas, strict=True)]
@@ -560,9 +568,8 @@ def _measured_table(
     request: ReleaseRequest, plan: ReleasePlan, table: Table, spending: Spending, progress: Progress
 ) -> Record:
     """The record of a single table."""
-    from thesis_cli.privacy.release.implementation import implementation_of
-    from thesis_cli.privacy.release.release import private_record
-    from thesis_cli.privacy.tables.persons import rows_that_count
+    from thesis_cli.privacy.release.release import implementation_of, private_record
+    from thesis_cli.privacy.tables.table import rows_that_count
 
     blocks, count = rows_that_count(
         table, plan.schema, request.person, request.contribution_bound, plan.entropy, request.unknown
@@ -586,8 +593,8 @@ def _result_of(
     request: ReleaseRequest, records: list[Record], total: Total | None, progress: Progress
 ) -> ReleaseResult:
     """Rows of records: post-processing, which sees no private table."""
-    from thesis_cli.privacy.release.files import rows_columns
     from thesis_cli.privacy.release.linked import linked_releases
+    from thesis_cli.privacy.release.record import rows_columns
 
     if len(records) == 1:
         releases = [_synthetic(request, records[0], progress)]
@@ -635,9 +642,8 @@ def _preview(
     request: ReleaseRequest, plan: ReleasePlan, link: Link | None, spending: Spending, began: float
 ) -> ReleaseResult:
     """Checks and expected errors of a release that is not made."""
-    from thesis_cli.commands.release.result import Part, preview
     from thesis_cli.privacy.release.linked import linked_plans
-    from thesis_cli.privacy.tables.persons import rows_that_count
+    from thesis_cli.privacy.tables.table import rows_that_count
 
     tables = _opened(request, plan, link)
     table, parts = tables[0], [Part(plan, tables[0], plan.schema, request.rows)]

@@ -18,7 +18,6 @@ from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.inputs.tables import (
     ReleaseSource,
     TableSource,
-    check_delimiter,
     delimiter_option,
     open_release,
     read_rows,
@@ -66,6 +65,8 @@ class PopulationTestRequest(Request):
     seed: int | None = seed_option()
 
     def check(self) -> None:
+        from thesis_cli.privacy.tables.table import check_delimiter
+
         check_delimiter(self.delimiter, [self.other])
 
 
@@ -112,7 +113,7 @@ def run(request: PopulationTestRequest, progress: Progress) -> PopulationTestRes
     """Run the tests that the release allows."""
     import numpy as np
 
-    from thesis_cli.privacy.release.implementation import implementation_of
+    from thesis_cli.privacy.release.release import implementation_of
 
     release = open_release(request.release)
     other = read_rows(request.other, release.schema, request.query, delimiter=request.delimiter)

@@ -1,8 +1,8 @@
-"""Rows of mixed type, and the kernel on them (Thesis section 4.2.2)."""
+"""Rows of mixed type, the kernel on them (Thesis section 4.2.2), and exact means over them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +10,19 @@ import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.parallel import Threads
+from thesis_cli.base.progress import Tick
 
 Codes = npt.NDArray[np.int64]
+
+BLOCK_ROWS = 4096
+"""Largest number of rows in a call: their sum of values in [-1, 1] is below 2^62 units."""
+
+UNIT = 2.0**-50
+"""Unit of the sums: the spacing of doubles between 4 and 8."""
+HALF_BITS = 31
+LOW = (1 << HALF_BITS) - 1
+"""Mask of the low half; exact sums are kept in two halves, each far from overflow."""
 
 
 @dataclass(frozen=True)
@@ -81,3 +92,25 @@ class RowKernel:
         for c, rho in enumerate(self.rho):
             found *= np.where(np.equal.outer(a.codes[:, c], b.codes[:, c]), 1.0, rho)
         return found
+
+
+def exact_mean(
+    total: Callable[[Rows], Codes], blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None
+) -> Floats:
+    """Mean over rows, shape (F,), of the sums that `total` returns, in units of 2^-50, for at most
+    `BLOCK_ROWS` rows at a time.
+
+    Raises
+    ------
+    InputError : there are no rows.
+    """
+    count, high, low = 0, np.zeros(1, np.int64), np.zeros(1, np.int64)
+    parts = (block[start : start + BLOCK_ROWS] for block in blocks for start in range(0, len(block), BLOCK_ROWS))
+    with Threads(jobs) as threads:
+        for size, found in threads.map(lambda part: (len(part), total(part)), parts):
+            high, low, count = high + (found >> HALF_BITS), low + (found & LOW), count + size
+            if progress:
+                progress(size)
+    if not count:
+        raise InputError("the table has no rows", "it must have at least one")
+    return np.asarray((high * 2.0**HALF_BITS + low) / count * UNIT)

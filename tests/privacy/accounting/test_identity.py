@@ -8,9 +8,8 @@ import pytest
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.accounting import chain
-from thesis_cli.privacy.accounting.identity import content_of, likeness
+from thesis_cli.privacy.accounting.identity import account_key, content_of, likeness, skeleton
 from thesis_cli.privacy.accounting.ledger import Ledger
-from thesis_cli.privacy.accounting.names import account_key, skeleton
 from thesis_cli.privacy.mechanisms.mechanism import Budget
 
 KEY, LIMIT, EACH = bytes(32), Budget(1.0, 1e-6), Budget(0.25)

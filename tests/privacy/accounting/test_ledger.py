@@ -12,10 +12,11 @@ import pytest
 
 from tests.conftest import ROOT
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.files import file_identity
 from thesis_cli.base.locks import locked
 from thesis_cli.privacy.accounting import ledger as ledger_module
 from thesis_cli.privacy.accounting.chain import FORMAT_1, Book
-from thesis_cli.privacy.accounting.ledger import FORMAT, HOLDS, Ledger, file_identity
+from thesis_cli.privacy.accounting.ledger import FORMAT, HOLDS, Ledger
 from thesis_cli.privacy.accounting.storage import FileStorage
 from thesis_cli.privacy.mechanisms.mechanism import Budget, OpenDPGaussian, zcdp_epsilon
 

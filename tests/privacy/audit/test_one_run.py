@@ -23,8 +23,7 @@ from thesis_cli.privacy.audit.one_run import (
 )
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget
-from thesis_cli.privacy.release.implementation import NoisyMean
-from thesis_cli.privacy.release.plan import ReleasePlan
+from thesis_cli.privacy.release.release import NoisyMean, ReleasePlan
 from thesis_cli.privacy.tables.schema import Integer, Real, Schema
 
 SURE = 1 - 1e-7

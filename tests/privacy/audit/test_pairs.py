@@ -24,7 +24,7 @@ from thesis_cli.privacy.audit.scores import StagedVectors
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget, analytic_scale, choose
 from thesis_cli.privacy.release.exponential import enumerate_domain
-from thesis_cli.privacy.release.plan import ReleasePlan
+from thesis_cli.privacy.release.release import ReleasePlan
 from thesis_cli.privacy.tables.schema import Integer, Schema
 
 

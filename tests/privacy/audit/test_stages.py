@@ -7,7 +7,7 @@ from benchmarks.audit_faults import BUDGET, planted
 from thesis_cli.privacy.audit.cases import CASES, QUERIES, WIDE, release_case
 from thesis_cli.privacy.audit.stages import Case, ChoiceStage, Stage, stage_audit
 from thesis_cli.privacy.mechanisms.mechanism import Budget
-from thesis_cli.privacy.mechanisms.units import Unit
+from thesis_cli.privacy.mechanisms.stages import Unit
 from thesis_cli.privacy.tables.columns import KINDS
 from thesis_cli.privacy.tables.schema import Schema
 

@@ -14,13 +14,13 @@ from thesis_cli.privacy.copula.cells import (
     schema_cells,
     squared_diameter,
 )
-from thesis_cli.privacy.copula.copula import CopulaStages
 from thesis_cli.privacy.copula.kernels import sweep
-from thesis_cli.privacy.copula.triples import least_sum
+from thesis_cli.privacy.copula.relations import least_sum
 from thesis_cli.privacy.copula.vectors import all_pairs, bins_of
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.privacy.mechanisms.stages import release_stages
+from thesis_cli.privacy.release.copula import CopulaStages
 from thesis_cli.privacy.tables.columns import Boolean, Category, Integer, Real
 from thesis_cli.privacy.tables.schema import Schema
 

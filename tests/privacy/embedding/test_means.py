@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.embedding import kernels as embedding_kernels
 from thesis_cli.privacy.embedding import means as embedding
 from thesis_cli.privacy.embedding.means import distance, mean_at, mean_of_matrix
-from thesis_cli.privacy.kernels import RowKernel, Rows
+from thesis_cli.privacy.kernels import UNIT, RowKernel, Rows
 from thesis_cli.studies.privacy.evaluation import squared_distance
 
 CLOSE = 2.0**-49
@@ -51,10 +50,10 @@ def test_no_order_blocks_or_threads_change_a_bit():
 def test_a_sum_is_the_sum_of_its_rows_to_the_last_bit():
     kernel, rows, at = kernel_and_rows(3, 2, (3,), 8192, 5)
     each = np.array([mean_at(kernel, [rows[n : n + 1]], at) for n in range(len(rows))])
-    units = each / embedding_kernels.UNIT
+    units = each / UNIT
     assert (units == np.round(units)).all()
     exact = [sum(map(int, column)) for column in units.T]
-    assert (mean_at(kernel, [rows], at) / embedding_kernels.UNIT * 8192).tolist() == [float(x) for x in exact]
+    assert (mean_at(kernel, [rows], at) / UNIT * 8192).tolist() == [float(x) for x in exact]
 
 
 def test_the_exponential_is_good_over_its_range():
@@ -82,7 +81,7 @@ def test_mean_of_matrix_over_pairs(drawn):
 
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_mean_of_matrix_in_several_parts(monkeypatch, jobs):
-    monkeypatch.setattr(embedding_kernels, "ROWS", 256)
+    monkeypatch.setattr(embedding, "BLOCK_ROWS", 256)
     kernel, rows = kernel_and_rows(5, 2, (3,), 1000)
     each = kernel.matrix(rows, rows)
     assert mean_of_matrix(kernel, rows, jobs) == pytest.approx(math.fsum(each.ravel()) / 1e6, rel=0, abs=CLOSE)

@@ -14,7 +14,7 @@ from thesis_cli.privacy.measure.measure import Plan, answers, expected, measured
 from thesis_cli.privacy.measure.quantiles import CHOICES, Quantile, choice_cost, choice_scale
 from thesis_cli.privacy.measure.ranges import bounded_range, column_ranges, range_of
 from thesis_cli.privacy.mechanisms.mechanism import Budget, Noised, zcdp_epsilon
-from thesis_cli.privacy.mechanisms.units import Unit
+from thesis_cli.privacy.mechanisms.stages import Unit
 from thesis_cli.privacy.tables.expressions import Formula, read_columns
 from thesis_cli.privacy.tables.schema import Schema
 

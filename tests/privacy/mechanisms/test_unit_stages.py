@@ -7,12 +7,11 @@ import pytest
 from tests.privacy.mechanisms.test_units import UNITS, tables
 from tests.privacy.release.test_release import MIXED, corners, free, request, table
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.copula.copula import CopulaStages
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.mechanisms.stages import COUNT_SHARE, OpenDPStages, SecretStages, total_rho
-from thesis_cli.privacy.mechanisms.units import Unit
-from thesis_cli.privacy.release.files import parse_record, rows_text
-from thesis_cli.privacy.release.record import PrivacyGuarantee
+from thesis_cli.privacy.mechanisms.stages import COUNT_SHARE, OpenDPStages, SecretStages, Unit, total_rho
+from thesis_cli.privacy.release.copula import CopulaStages
+from thesis_cli.privacy.release.files import parse_record
+from thesis_cli.privacy.release.record import PrivacyGuarantee, rows_text
 from thesis_cli.privacy.release.release import private_record, synthetic
 
 

@@ -9,12 +9,11 @@ from tests.privacy.release.test_subspace import Recorder
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.embedding.features import Features, draw_features
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.mechanisms import units
-from thesis_cli.privacy.mechanisms.units import Counted, Totals, Unit
-from thesis_cli.privacy.release.expected import expected
-from thesis_cli.privacy.release.files import parse_record, rows_text
-from thesis_cli.privacy.release.record import PrivacyGuarantee
-from thesis_cli.privacy.release.release import private_record, synthetic
+from thesis_cli.privacy.mechanisms import stages
+from thesis_cli.privacy.mechanisms.stages import Counted, Totals, Unit
+from thesis_cli.privacy.release.files import parse_record
+from thesis_cli.privacy.release.record import PrivacyGuarantee, rows_text
+from thesis_cli.privacy.release.release import expected, private_record, synthetic
 from thesis_cli.privacy.release.subspace import Subspace
 from thesis_cli.privacy.release.vectors import noisy_vector, vector_method
 
@@ -107,7 +106,7 @@ def test_totals_are_the_mean_and_the_number_of_rows():
 
 def test_rounding_is_bounded_for_public_numbers_of_rows_only(monkeypatch):
     (features, _), _ = embeddings(LINE)
-    monkeypatch.setattr(units, "LARGEST", 10)
+    monkeypatch.setattr(stages, "LARGEST", 10)
     totals = Totals(features, Unit("add-remove"))
     assert totals.vector([table(LINE, 10, 0)]).size == 9
     with pytest.raises(InputError, match="more than 10 rows"):

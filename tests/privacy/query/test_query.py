@@ -12,8 +12,8 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.query import regression
 from thesis_cli.privacy.query.query import MOST_BINS, ask
 from thesis_cli.privacy.query.weighted_sample import WeightedSample
-from thesis_cli.privacy.release.files import record_path, rows_text
-from thesis_cli.privacy.release.record import PrivacyGuarantee, Release
+from thesis_cli.privacy.release.files import record_path
+from thesis_cli.privacy.release.record import PrivacyGuarantee, Release, rows_text
 from thesis_cli.privacy.tables.schema import Boolean, Category, Integer, Real, Schema
 
 SCHEMA = Schema(

@@ -12,8 +12,7 @@ from thesis_cli.privacy.query.query import ask
 from thesis_cli.privacy.query.replicates import INFLATION, limits_of, replicates, simulated, with_errors
 from thesis_cli.privacy.query.weighted_sample import WeightedSample
 from thesis_cli.privacy.release.copula import recorded_stages
-from thesis_cli.privacy.release.plan import ReleasePlan
-from thesis_cli.privacy.release.release import private_record, synthetic
+from thesis_cli.privacy.release.release import ReleasePlan, private_record, synthetic
 from thesis_cli.privacy.tables.schema import Boolean, Integer, Real, Schema
 
 SCHEMA = Schema((Real("x", 0, 10), Integer("k", 0, 7), Boolean("b")))

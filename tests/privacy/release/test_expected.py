@@ -7,12 +7,15 @@ from tests.privacy.release.test_release import BUDGET, METHODS, MIXED, free, req
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.mechanisms import stages
 from thesis_cli.privacy.mechanisms.mechanism import Budget
-from thesis_cli.privacy.mechanisms.stages import total_rho
-from thesis_cli.privacy.mechanisms.units import Unit
-from thesis_cli.privacy.release.expected import expected, expected_stages
-from thesis_cli.privacy.release.implementation import VALUE_BYTES, implementation_of
-from thesis_cli.privacy.release.plan import ReleasePlan
-from thesis_cli.privacy.release.release import private_record
+from thesis_cli.privacy.mechanisms.stages import Unit, total_rho
+from thesis_cli.privacy.release.release import (
+    VALUE_BYTES,
+    ReleasePlan,
+    expected,
+    expected_stages,
+    implementation_of,
+    private_record,
+)
 from thesis_cli.privacy.release.vectors import vector_method
 
 

@@ -10,8 +10,8 @@ from tests.privacy.tables.test_schema import schemas
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.release.files import read_record, read_release, rows_text
-from thesis_cli.privacy.release.record import Release
+from thesis_cli.privacy.release.files import read_record, read_release
+from thesis_cli.privacy.release.record import Release, rows_text
 from thesis_cli.privacy.release.vectors import NoisyVector
 from thesis_cli.privacy.tables.schema import Category, Integer, Real, Schema
 

@@ -9,18 +9,18 @@ import pytest
 from tests.privacy.mechanisms.test_unit_stages import Exact, Held
 from tests.privacy.tables.test_linked import HOUSEHOLDS, LINK, PERSONS, households, persons, rows
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.copula.copula import CopulaStages
 from thesis_cli.privacy.mechanisms.mechanism import Budget
-from thesis_cli.privacy.mechanisms.stages import SecretStages, StagedNoise, total_rho
-from thesis_cli.privacy.mechanisms.units import Unit
-from thesis_cli.privacy.release.files import parse_record, rows_columns
+from thesis_cli.privacy.mechanisms.stages import SecretStages, StagedNoise, Unit, total_rho
+from thesis_cli.privacy.release.copula import CopulaStages
+from thesis_cli.privacy.release.files import parse_record
 from thesis_cli.privacy.release.linked import (
     linked_guarantee,
     linked_plans,
     linked_records,
     linked_releases,
 )
-from thesis_cli.privacy.release.plan import ReleasePlan
+from thesis_cli.privacy.release.record import rows_columns
+from thesis_cli.privacy.release.release import ReleasePlan
 from thesis_cli.privacy.tables.linked import Link
 from thesis_cli.privacy.tables.schema import Schema
 

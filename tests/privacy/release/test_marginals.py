@@ -8,7 +8,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget, zcdp_epsilon
 from thesis_cli.privacy.release import marginals
-from thesis_cli.privacy.release.files import parse_record, rows_text
+from thesis_cli.privacy.release.files import parse_record
 from thesis_cli.privacy.release.marginals import (
     Conditional,
     Marginal,
@@ -19,8 +19,8 @@ from thesis_cli.privacy.release.marginals import (
     placed_rows,
     sizes_of,
 )
-from thesis_cli.privacy.release.plan import ReleasePlan
-from thesis_cli.privacy.release.release import private_record, synthetic
+from thesis_cli.privacy.release.record import rows_text
+from thesis_cli.privacy.release.release import ReleasePlan, private_record, synthetic
 from thesis_cli.privacy.tables.schema import Boolean, Category, Integer, Real, Schema
 
 ASKED = ReleasePlan(MIXED, BUDGET, "marginals", entropy=7)

@@ -13,19 +13,15 @@ from thesis_cli.privacy.embedding.means import mean_at
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms import stages
 from thesis_cli.privacy.mechanisms.mechanism import Budget, Choice, OpenDPGaussian, OpenDPLaplace
-from thesis_cli.privacy.mechanisms.stages import OpenDPStages
-from thesis_cli.privacy.mechanisms.units import Unit
+from thesis_cli.privacy.mechanisms.stages import OpenDPStages, Unit
 from thesis_cli.privacy.release import vectors
-from thesis_cli.privacy.release.files import parse_record, rows_text
-from thesis_cli.privacy.release.implementation import implementation_of
-from thesis_cli.privacy.release.plan import ReleasePlan
-from thesis_cli.privacy.release.record import PrivacyGuarantee
-from thesis_cli.privacy.release.release import private_record, synthetic
+from thesis_cli.privacy.release.files import parse_record
+from thesis_cli.privacy.release.record import PrivacyGuarantee, rows_text
+from thesis_cli.privacy.release.release import ReleasePlan, implementation_of, private_record, synthetic
 from thesis_cli.privacy.release.subspace import Subspace
 from thesis_cli.privacy.release.vectors import NoisyVector, vector_method
-from thesis_cli.privacy.tables.persons import Rereadable
 from thesis_cli.privacy.tables.schema import Boolean, Category, Integer, Real, Schema
-from thesis_cli.privacy.tables.table import encoded_rows, open_table
+from thesis_cli.privacy.tables.table import Rereadable, encoded_rows, open_table
 from thesis_cli.studies.privacy.evaluation import squared_distance
 
 MIXED = Schema((Real("x", 0, 9), Integer("n", 0, 4, missing=True), Category("c", ("a", "b", "d")), Boolean("b")))

@@ -9,10 +9,9 @@ import pytest
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.embedding.features import Features
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.mechanisms.units import Totals, Unit
-from thesis_cli.privacy.tables.persons import bounded_rows, person_rows
+from thesis_cli.privacy.mechanisms.stages import Totals, Unit
 from thesis_cli.privacy.tables.schema import Integer, Real, Schema
-from thesis_cli.privacy.tables.table import open_table
+from thesis_cli.privacy.tables.table import bounded_rows, open_table, person_rows
 
 KEY = b"key"
 SCHEMA = Schema((Real("x", 0, 1), Integer("n", 0, 9)))

@@ -9,9 +9,9 @@ from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget
-from thesis_cli.privacy.release.files import read_release, rows_text
-from thesis_cli.privacy.release.plan import ReleasePlan
-from thesis_cli.privacy.release.release import private_record, synthetic
+from thesis_cli.privacy.release.files import read_release
+from thesis_cli.privacy.release.record import rows_text
+from thesis_cli.privacy.release.release import ReleasePlan, private_record, synthetic
 from thesis_cli.privacy.tables.expressions import Formula, read_columns
 from thesis_cli.privacy.tables.repair import drawn, obey
 from thesis_cli.privacy.tables.schema import Boolean, Category, Date, Integer, Real, Schema

@@ -4,7 +4,6 @@ release, its CSV file or an object of Python.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,15 +32,6 @@ def delimiter_option(**about: Any) -> Any:
         default_text="comma, semicolon or tab, by the line of names",
         **about,
     )
-
-
-def check_delimiter(delimiter: str | None, sources: Sequence[object]) -> None:
-    """Refuse `--delimiter` if it is no delimiter, or if no source is a CSV file (`InputError`)."""
-    from thesis_cli.privacy.tables.table import is_csv
-    from thesis_cli.privacy.tables.table_kinds import given_delimiter
-
-    if delimiter is not None and not (given_delimiter(delimiter) and any(map(is_csv, sources))):
-        raise InputError("--delimiter is given without a CSV file", "leave it out")
 
 
 def read_rows(

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from thesis_cli.base.errors import InputError, WorkFailed, describe, without_secrets
-from thesis_cli.base.files import check_writable, is_url
+from thesis_cli.base.files import check_writable, file_identity, is_url
 from thesis_cli.base.locks import locked
 from thesis_cli.commands.core.fields import option
 from thesis_cli.commands.core.result import PLACEHOLDER, check_overwritten, holds_release, unfinished
@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from thesis_cli.privacy.accounting.identity import Content
     from thesis_cli.privacy.accounting.ledger import Total
     from thesis_cli.privacy.mechanisms.mechanism import Budget
-    from thesis_cli.privacy.release.implementation import ExpectedStage
-    from thesis_cli.privacy.release.plan import ReleasePlan
     from thesis_cli.privacy.release.record import Record
+    from thesis_cli.privacy.release.release import ExpectedStage, ReleasePlan
     from thesis_cli.privacy.tables.schema import Unknown
     from thesis_cli.privacy.tables.table_kinds import Table
 
@@ -129,7 +128,6 @@ class Spending:
         ------
         InputError : a ledger is given, and the table has no name.
         """
-        from thesis_cli.privacy.accounting.ledger import file_identity
         from thesis_cli.privacy.mechanisms.mechanism import Budget
 
         file = resolved_file(table)
@@ -472,7 +470,7 @@ def warn_of_noise(plan: ReleasePlan, count: int) -> None:
     ------
     InputError : the noise is so large that no rows could be made.
     """
-    from thesis_cli.privacy.release.expected import expected_stages
+    from thesis_cli.privacy.release.release import expected_stages
 
     stages = expected_stages(plan, count)
     for stage in stages:

@@ -1,5 +1,5 @@
-"""Results of dp-release: the rows and the record of a release, or, with `--dry-run`, its plan, checks and
-expected errors, with nothing spent and nothing written.
+"""Results of dp-release: the rows and the record of a release; with `--dry-run`, its plan, checks and expected
+errors, with nothing spent and nothing written; with `--init-schema`, a schema to fill in.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.files import Content, check_writable, write_atomic
+from thesis_cli.base.files import Content, check_writable
 from thesis_cli.base.memory import peak_memory
 from thesis_cli.commands.core.result import Result, presentation
+from thesis_cli.commands.inputs.tables import TableSource, read_rows, table_label
 from thesis_cli.commands.release.budget import Spending, check_same, noise_dominated
 
 if TYPE_CHECKING:
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 
     from thesis_cli.privacy.accounting.ledger import Total
     from thesis_cli.privacy.mechanisms.mechanism import Budget
-    from thesis_cli.privacy.release.plan import ReleasePlan
     from thesis_cli.privacy.release.record import PrivacyGuarantee, Record, Release
-    from thesis_cli.privacy.tables.bad_cells import BadCells
+    from thesis_cli.privacy.release.release import ReleasePlan
     from thesis_cli.privacy.tables.schema import Schema, Unknown
+    from thesis_cli.privacy.tables.table import BadCells
     from thesis_cli.privacy.tables.table_kinds import Table
 
 
@@ -97,8 +98,8 @@ class ReleaseResult(Result):
             if self.settings["public"] is not None:
                 made = f"{self.columns.count:,} rules that all public rows obey; keep those that always hold"
             return [("schema", f"{self.settings['init_schema']}: {made}")]
-        from thesis_cli.privacy.mechanisms.risk import risk_line
-        from thesis_cli.privacy.release.implementation import implementation_of
+        from thesis_cli.privacy.mechanisms.mechanism import risk_line
+        from thesis_cli.privacy.release.release import implementation_of
 
         record, (guarantee, rho) = self.record, self.promise
         lines = [
@@ -128,7 +129,7 @@ class ReleaseResult(Result):
             return {"problems": list(self.preview.problems), "bad_cells": self.preview.bad_cells}
         if self.release is None:
             return {}
-        from thesis_cli.privacy.mechanisms.risk import best_guess
+        from thesis_cli.privacy.mechanisms.mechanism import best_guess
         from thesis_cli.privacy.release.record import written
 
         promise, rho = self.promise
@@ -182,7 +183,7 @@ def files_of(out: Path | None, *, linked: bool) -> tuple[Path, ...]:
 
 def release_files(release: Release, out: Path, weighted: bool) -> dict[Path, Content]:
     """Contents of the files of a release: rows and record."""
-    from thesis_cli.privacy.release.files import rows_columns
+    from thesis_cli.privacy.release.record import rows_columns
 
     rows = rows_columns(release, weighted=weighted).csv_parts()
     return {out: rows, out.with_suffix(".json"): release.record.to_json()}
@@ -198,7 +199,7 @@ def _protected(record: Record) -> str:
 
 @presentation
 def _except(record: Record) -> str:
-    from thesis_cli.privacy.release.plan import PUBLIC
+    from thesis_cli.privacy.release.release import PUBLIC
 
     return ", and not of the rows of --public" * record.basis.startswith(PUBLIC)
 
@@ -251,7 +252,7 @@ def preview(
     InputError : the table cannot be read at all.
     """
     from thesis_cli.privacy.release.release import default_rows
-    from thesis_cli.privacy.tables.bad_cells import BadCells, bad_cells
+    from thesis_cli.privacy.tables.table import BadCells, bad_cells
 
     lines = [("dry run", "nothing is spent and nothing is written; what follows is for people who may see the table")]
     found, seconds, problems = list[BadCells](), list[float](), list[str]()
@@ -307,8 +308,8 @@ def _room(spending: Spending) -> str:
     """Budget that the ledger has left before this release."""
     if spending.ledger is None:
         return "; no ledger counts it"
+    from thesis_cli.privacy.accounting.identity import account_key
     from thesis_cli.privacy.accounting.ledger import Ledger
-    from thesis_cli.privacy.accounting.names import account_key
 
     try:
         account = Ledger(spending.ledger).accounts().get(account_key(spending.table))
@@ -319,7 +320,7 @@ def _room(spending: Spending) -> str:
 
 def _noise(plan: ReleasePlan, count: int) -> list[tuple[str, str]]:
     """Noise against signal, and errors of shares and means, from the settings and N alone."""
-    from thesis_cli.privacy.release.expected import expected
+    from thesis_cli.privacy.release.release import expected
 
     try:
         found = expected(plan, count)
@@ -339,7 +340,7 @@ def _noise(plan: ReleasePlan, count: int) -> list[tuple[str, str]]:
 
 def _needs(plan: ReleasePlan, count: int, made: int, checks: float, reading: float) -> list[tuple[str, str]]:
     """Time and memory of the release, from the seconds that the checks have taken, and a pass among them."""
-    from thesis_cli.privacy.release.implementation import implementation_of
+    from thesis_cli.privacy.release.release import implementation_of
 
     taken = peak_memory()
     try:
@@ -353,3 +354,20 @@ def _needs(plan: ReleasePlan, count: int, made: int, checks: float, reading: flo
         ("time", f"about {seconds:.2g} s of one core{passes}"),
         ("memory", f"about {memory:,} MiB, of which {program:,} MiB are the program"),
     ]
+
+
+def to_fill_in(table: TableSource, query: str | None, delimiter: str | None) -> tuple[str, Columns]:
+    """Text of a schema to fill in, without ranges and values, and the columns of the table with their storage types."""
+    from thesis_cli.privacy.tables.schema import template
+    from thesis_cli.privacy.tables.table import open_table
+
+    columns = open_table(table, query, delimiter=delimiter or "").columns
+    return template(columns), Columns({"column": list(columns), "storage": list(columns.values())})
+
+
+def with_rules(schema: Schema, public: TableSource, delimiter: str | None) -> tuple[str, Columns]:
+    """Text of the schema with the rules that public rows suggest, and these rules."""
+    from thesis_cli.privacy.tables.suggestions import with_suggestions
+
+    text, rules = with_suggestions(schema, read_rows(public, schema, delimiter=delimiter), table_label(public))
+    return text, Columns({"rule": list(rules)})

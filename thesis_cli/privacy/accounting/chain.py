@@ -20,8 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, cast, get_args
 
 from thesis_cli.privacy.accounting.account import UNIT, Rule, Spend, upgraded_rule
-from thesis_cli.privacy.accounting.identity import Content
-from thesis_cli.privacy.accounting.names import account_key, earlier_key
+from thesis_cli.privacy.accounting.identity import Content, account_key, earlier_key
 from thesis_cli.privacy.mechanisms.mechanism import Budget
 
 FORMAT = "thesis-cli privacy ledger 3"

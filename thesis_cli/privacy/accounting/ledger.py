@@ -22,9 +22,7 @@ digests.
 
 from __future__ import annotations
 
-import hashlib
 import math
-import os
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -35,13 +33,12 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import is_url
 from thesis_cli.privacy.accounting.account import UNIT, Account, Rule, Spend, Total
 from thesis_cli.privacy.accounting.chain import FORMAT, Book, LedgerEntry, merged
-from thesis_cli.privacy.accounting.identity import Content, likeness
-from thesis_cli.privacy.accounting.names import account_key, skeleton
+from thesis_cli.privacy.accounting.identity import Content, account_key, likeness, skeleton
 from thesis_cli.privacy.accounting.storage import FileStorage, Storage
 from thesis_cli.privacy.mechanisms.mechanism import Budget
-from thesis_cli.privacy.mechanisms.units import steps_between
+from thesis_cli.privacy.mechanisms.stages import steps_between
 
-__all__ = ["FORMAT", "HOLDS", "Account", "Budget", "Ledger", "Spend", "Total", "accounts_of", "file_identity"]
+__all__ = ["FORMAT", "HOLDS", "Account", "Budget", "Ledger", "Spend", "Total", "accounts_of"]
 
 WAIT = 60.0
 """Seconds to wait for a ledger that another process uses."""
@@ -63,7 +60,7 @@ class Ledger:
     source : path of a file, or of a symbolic link to it, or the URL of a PostgreSQL database.
     wait : seconds to wait for a process that uses the ledger.
     unit : unit of privacy of what is spent (`Unit.name`). The first release of an account fixes its
-        unit; later ones must imply it (`units.steps_between`), and are charged what they imply.
+        unit; later ones must imply it (`stages.steps_between`), and are charged what they imply.
     new : whether a person says that a table is another one than those that it is like, by name, file or
         content.
     """
@@ -127,7 +124,7 @@ class Ledger:
         table : name of the private table; see `account_key` for names that are equal.
         rho : rho of the release, if it is rho-zCDP (`Calibration.rho`).
         limit : limit of the table; required with its first spend, and unchanged from then on.
-        file : identity of the table's file (`file_identity`).
+        file : identity of the table's file (`base.files.file_identity`).
         named : whether a person chose the name. If not, a file that was charged under another name
             is refused.
         content : reads the content of the table, under the key of the ledger. A table that shares most
@@ -265,18 +262,6 @@ def accounts_of(book: Book) -> dict[str, Account]:
         for key, found in entries.items()
         for one in [merged(found)]
     }
-
-
-def file_identity(path: str | Path) -> str | None:
-    """Digest of device, number and time of change of a file, which its links and its other names
-    share; None if there is no such file.
-    """
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    text = f"{found.st_dev}:{found.st_ino}:{found.st_mtime_ns}"
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _spend(budget: Budget, rho: float | None, note: str) -> Spend:

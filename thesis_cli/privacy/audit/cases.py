@@ -16,19 +16,17 @@ from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.privacy.audit.pairs import vector_pair
 from thesis_cli.privacy.audit.scores import public_part
 from thesis_cli.privacy.audit.stages import Case, ChoiceStage, LaplaceStage, Stage
-from thesis_cli.privacy.copula.copula import CopulaStages
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.measure import quantiles
 from thesis_cli.privacy.measure.measure import Plan, measured
 from thesis_cli.privacy.mechanisms.mechanism import NOISES, Budget, Calibration, Noise, Noised, NoiseName
-from thesis_cli.privacy.mechanisms.stages import OpenDPStages, total_rho
-from thesis_cli.privacy.mechanisms.units import Unit
+from thesis_cli.privacy.mechanisms.stages import OpenDPStages, Unit, total_rho
 from thesis_cli.privacy.release import marginals
+from thesis_cli.privacy.release.copula import CopulaStages
 from thesis_cli.privacy.release.marginals import Charge, Marginal
-from thesis_cli.privacy.release.plan import Algorithm, ReleasePlan
 from thesis_cli.privacy.release.record import Record
-from thesis_cli.privacy.release.release import private_record
-from thesis_cli.privacy.tables import persons
+from thesis_cli.privacy.release.release import Algorithm, ReleasePlan, private_record
+from thesis_cli.privacy.tables import table
 from thesis_cli.privacy.tables.columns import KINDS
 from thesis_cli.privacy.tables.schema import Schema
 
@@ -284,7 +282,7 @@ def _counted(unit: Unit, rows: Rows) -> Rows:
         return rows
     others = COUNT - _own(unit)
     names = [f"own {max(0, i - len(rows) + others + 1)}" for i in range(len(rows))]
-    return Rows.concatenate(list(persons.bounded_rows([(names, rows)], unit.contribution_bound, KEY)))
+    return Rows.concatenate(list(table.bounded_rows([(names, rows)], unit.contribution_bound, KEY)))
 
 
 def _own(unit: Unit) -> int:

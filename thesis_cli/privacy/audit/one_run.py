@@ -31,9 +31,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.audit.cases import sample_rows
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.release.implementation import NoisyMean, implementation_of
-from thesis_cli.privacy.release.plan import ReleasePlan
-from thesis_cli.privacy.release.release import private_record
+from thesis_cli.privacy.release.release import NoisyMean, ReleasePlan, implementation_of, private_record
 from thesis_cli.privacy.tables.repair import obey
 from thesis_cli.privacy.tables.schema import Schema
 

@@ -24,9 +24,8 @@ from thesis_cli.privacy.mechanisms.stages import NoisyStage, OpenDPStages, Stage
 from thesis_cli.privacy.release import exponential
 from thesis_cli.privacy.release.copula import noisy_stages
 from thesis_cli.privacy.release.methods import METHODS
-from thesis_cli.privacy.release.plan import ReleasePlan
 from thesis_cli.privacy.release.record import Record
-from thesis_cli.privacy.release.release import private_record
+from thesis_cli.privacy.release.release import ReleasePlan, private_record
 from thesis_cli.privacy.release.vectors import vector_method
 from thesis_cli.privacy.tables.schema import Category, Integer, Real, Schema, Values
 

@@ -18,8 +18,8 @@ from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.audit.bounds import LEAST_RUNS, LowerBound, clopper_pearson_lower_bound, gdp_lower_bound
 from thesis_cli.privacy.audit.pairs import Table, by_record
 from thesis_cli.privacy.audit.scores import Scores, Subject
-from thesis_cli.privacy.release.plan import ReleasePlan
 from thesis_cli.privacy.release.record import Record
+from thesis_cli.privacy.release.release import ReleasePlan
 
 EntryPoint = Callable[[Table, ReleasePlan], Record]
 """An entry point: from a table and settings to the record of a release."""

@@ -34,8 +34,8 @@ from thesis_cli.privacy.mechanisms.mechanism import Budget, NoiseName, analytic_
 from thesis_cli.privacy.release.copula import noisy_stages
 from thesis_cli.privacy.release.exponential import ChosenRows, SmallTable, candidate, chosen_rows, enumerate_domain
 from thesis_cli.privacy.release.methods import METHODS
-from thesis_cli.privacy.release.plan import ReleasePlan
 from thesis_cli.privacy.release.record import Record
+from thesis_cli.privacy.release.release import ReleasePlan
 from thesis_cli.privacy.release.vectors import NoisyVector, noisy_vector, vector_method
 
 Scores = tuple[Floats, Floats]

@@ -16,8 +16,7 @@ import numpy as np
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.copula.cells import BinFunctions, Cells, Tree, cells_of, squared_diameter
-from thesis_cli.privacy.embedding.means import exact_mean
-from thesis_cli.privacy.kernels import Rows
+from thesis_cli.privacy.kernels import UNIT, Rows, exact_mean
 
 SLACK = 1 + 2.0**-40
 """Relative allowance for rounding; the true share is below 1e-14."""
@@ -154,8 +153,6 @@ def counts_mean(
     total: Callable[[Rows], Ints], blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None
 ) -> Floats:
     """Shares of the rows, shape (F,), from whole counts of at most 4096 rows at a time."""
-    from thesis_cli.privacy.embedding.kernels import UNIT
-
     return exact_mean(total, blocks, jobs, progress) / UNIT
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
-from thesis_cli.privacy.embedding.means import exact_mean, tiled
-from thesis_cli.privacy.kernels import Codes, RowKernel, Rows
+from thesis_cli.privacy.embedding.means import tiled
+from thesis_cli.privacy.kernels import Codes, RowKernel, Rows, exact_mean
 
 ROUNDING = 2.0**-40
 """Bound on how much rounding may lengthen a feature vector or its mean, relatively; the true share

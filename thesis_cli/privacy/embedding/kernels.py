@@ -23,12 +23,6 @@ from thesis_cli.base.compiled import kernel
 TILE = 128
 """Points per tile: with their exponents they take a few KiB."""
 
-ROWS = 4096
-"""Largest number of rows in a call: their sum of values in [-1, 1] is below 2^62 units."""
-
-UNIT = 2.0**-50
-"""Unit of the sums: the spacing of doubles between 4 and 8."""
-
 SHIFT = 6.0
 """Adding it to a value in [-1, 1] leaves round(value / UNIT) in the bits of the sum, on top of
 those of 6 itself.
@@ -42,7 +36,7 @@ sum.
 """
 
 LEAST = -708.0
-"""Least exponent: below it e^x is under the normal range, and 0 in units of UNIT."""
+"""Least exponent: below it e^x is under the normal range, and 0 in units of `UNIT`."""
 
 PER_LN2, LN2_HIGH, LN2_LOW = 1 / math.log(2), 0.693147180369123816490, 1.90821492927058770002e-10
 PER_QUARTER, QUARTER_HIGH, QUARTER_LOW = 2 / math.pi, 1.57079632673412561417, 6.07710050650619224932e-11
@@ -115,8 +109,8 @@ def add_kernels(
     ----------
     points, levels : reals and codes of the points, shapes (tiles, D, TILE) and (tiles, C, TILE).
     gamma, log_rho : parameters of the kernel, shapes (D,) and (C,).
-    reals, codes : at most ROWS rows, shapes (n, D) and (n, C).
-    total : sums in units of UNIT, shape (tiles, TILE); updated.
+    reals, codes : at most `BLOCK_ROWS` rows, shapes (n, D) and (n, C).
+    total : sums in units of `UNIT`, shape (tiles, TILE); updated.
     """
     exponents = np.empty(TILE)
     for tile in range(points.shape[0]):
@@ -179,9 +173,9 @@ def add_features(frequencies: Floats, phases: Floats, reals: Floats, levels: Int
     Parameters
     ----------
     frequencies, phases : shapes (tiles, D, TILE) and (tiles, sum of cardinalities, TILE).
-    reals, levels : at most ROWS rows, shapes (n, D) and (n, C); levels are numbered across all
+    reals, levels : at most `BLOCK_ROWS` rows, shapes (n, D) and (n, C); levels are numbered across all
         categories.
-    total : sums of cosines and of sines in units of UNIT, shape (tiles, 2, TILE); updated.
+    total : sums of cosines and of sines in units of `UNIT`, shape (tiles, 2, TILE); updated.
     """
     angles = np.empty(TILE)
     for tile in range(frequencies.shape[0]):

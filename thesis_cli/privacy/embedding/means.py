@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TypeVar
 
 import numpy as np
@@ -13,14 +13,10 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.parallel import Threads
 from thesis_cli.base.progress import Tick
-from thesis_cli.privacy.kernels import Codes, RowKernel, Rows
+from thesis_cli.privacy.kernels import BLOCK_ROWS, HALF_BITS, LOW, UNIT, Codes, RowKernel, Rows, exact_mean
 
 T = TypeVar("T", np.float64, np.int64)
 
-
-HALF_BITS = 31
-LOW = (1 << HALF_BITS) - 1
-"""Mask of the low half; exact sums are kept in two halves, each far from overflow."""
 
 TAIL = 6.2
 """Distance, in units of 1 / sqrt(gamma), beyond which a Gaussian is neglected: e^-TAIL^2 =
@@ -67,30 +63,6 @@ def mean_at(
         return found
 
     return exact_mean(total, blocks, jobs, progress).reshape(-1)[: len(points)]
-
-
-def exact_mean(
-    total: Callable[[Rows], Codes], blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None
-) -> Floats:
-    """Mean over rows, shape (F,), of the sums that `total` returns, in units of 2^-50, for at most 4096
-    rows at a time.
-
-    Raises
-    ------
-    InputError : there are no rows.
-    """
-    from thesis_cli.privacy.embedding.kernels import ROWS, UNIT
-
-    count, high, low = 0, np.zeros(1, np.int64), np.zeros(1, np.int64)
-    parts = (block[start : start + ROWS] for block in blocks for start in range(0, len(block), ROWS))
-    with Threads(jobs) as threads:
-        for size, found in threads.map(lambda part: (len(part), total(part)), parts):
-            high, low, count = high + (found >> HALF_BITS), low + (found & LOW), count + size
-            if progress:
-                progress(size)
-    if not count:
-        raise InputError("the table has no rows", "it must have at least one")
-    return np.asarray((high * 2.0**HALF_BITS + low) / count * UNIT)
 
 
 def tiled(columns: npt.NDArray[T]) -> npt.NDArray[T]:
@@ -163,7 +135,7 @@ def _mean_by_modes(reals: Floats, modes: list[tuple[Floats, Floats]]) -> float:
 
 def _mean_by_pairs(kernel: RowKernel, rows: Rows, jobs: int) -> float:
     """Mean over all pairs, each computed once; the sum is exact in units of 2^-50."""
-    from thesis_cli.privacy.embedding.kernels import ROWS, TILE, UNIT, add_kernels
+    from thesis_cli.privacy.embedding.kernels import TILE, add_kernels
 
     reals, codes, log_rho = tiled(rows.reals), tiled(rows.codes), _log_rho(kernel)
 
@@ -171,14 +143,14 @@ def _mean_by_pairs(kernel: RowKernel, rows: Rows, jobs: int) -> float:
         """Sum over pairs of rows of the block from `start` on, and twice over pairs with later
         rows.
         """
-        part, first = rows[start : start + ROWS], start // TILE
+        part, first = rows[start : start + BLOCK_ROWS], start // TILE
         found = np.zeros((len(reals) - first, TILE), np.int64)
         add_kernels(reals[first:], codes[first:], kernel.gamma, log_rho, part.reals, part.codes, found)
         within, after = np.split(found.reshape(-1)[: len(rows) - start], [len(part)])
         return _sum(within) + 2 * _sum(after)
 
     with Threads(jobs) as threads:
-        units = sum(threads.map(total, range(0, len(rows), ROWS)))
+        units = sum(threads.map(total, range(0, len(rows), BLOCK_ROWS)))
     return units / len(rows) ** 2 * UNIT
 
 

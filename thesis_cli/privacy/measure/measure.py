@@ -35,7 +35,7 @@ from thesis_cli.privacy.mechanisms.mechanism import (
     OpenDPLaplace,
     zcdp_epsilon,
 )
-from thesis_cli.privacy.mechanisms.units import LARGEST, ROWS, Unit, blocks_within, counted_blocks
+from thesis_cli.privacy.mechanisms.stages import LARGEST, ROWS, Unit, blocks_within, counted_blocks
 from thesis_cli.privacy.query.query import MOST_BINS, MOST_GROUPS, TRUTHS, Query, Signature, histogram_bins
 from thesis_cli.privacy.query.weighted_sample import WeightedSample
 from thesis_cli.privacy.release.record import PrivacyGuarantee

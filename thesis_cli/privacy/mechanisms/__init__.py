@@ -1,1 +1,3 @@
-"""Noise that makes a vector private (`mechanism.py`, from OpenDP), and whom it protects (`units.py`)."""
+"""Noise that makes a vector private (`mechanism.py`, from OpenDP); vectors of a table, and whom they protect
+(`stages.py`).
+"""

@@ -6,6 +6,15 @@ D may end up D + sqrt(F) g apart. Its privacy map accounts for that, and the sca
 for which the map stays within the budget. OpenDP proves that its discrete Gaussian is rho-zCDP, and
 turns rho into (epsilon, delta). At delta = 1e-6 that costs 7 to 10 % more noise than the analytic
 scale (Balle and Wang 2018), which is proven for continuous noise only; it is reported, not used.
+
+The meaning of a budget for an attacker (`best_guess`). Two neighbouring tables are equally likely before
+one is released. The best guess of which is right with probability (1 + TV) / 2, with TV the total
+variation distance of the two laws of the release. (epsilon, delta)-differential privacy bounds it by TV <=
+(e^epsilon - 1 + 2 delta) / (e^epsilon + 1) (Kairouz, Oh and Viswanath 2015, Theorem 3.4), which randomised
+response that tells the truth with probability delta attains. rho-zCDP bounds the relative entropy by rho
+(Bun and Steinke 2016), and so TV <= sqrt(rho / 2) (Pinsker) and TV <= sqrt(1 - e^-rho) (Bretagnolle and
+Huber 1979); Gaussian noise has TV = 2 Phi(sqrt(rho / 2)) - 1, which is sqrt(2 / pi) of Pinsker's bound for
+small rho.
 """
 
 from __future__ import annotations
@@ -22,7 +31,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, presentation
 from thesis_cli.base.modules import extra
 
 Measurement = Any
@@ -427,3 +436,32 @@ def check_finite(vector: Floats) -> Floats:
     if not np.isfinite(found).all():
         raise InputError("the vector to be released is not finite", "all its numbers must be")
     return found
+
+
+def best_guess(epsilon: float, delta: float = 0.0, rho: float | None = None) -> float:
+    """Largest probability with which an attacker tells two neighbouring tables apart, equally likely
+    before.
+
+    Parameters
+    ----------
+    epsilon, delta : budget of the release.
+    rho : rho of zero-concentrated differential privacy, if it is known.
+    """
+    decay = math.exp(-epsilon)
+    variation = (1 - decay + 2 * delta * decay) / (1 + decay)
+    if rho is not None:
+        variation = min(variation, math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho)))
+    return (1 + min(1.0, variation)) / 2
+
+
+@presentation
+def risk_line(epsilon: float, delta: float, rho: float | None) -> tuple[str, str]:
+    """Name and words of a line of a summary: the budget as the risk of an attack, rounded up.
+
+    Parameters
+    ----------
+    epsilon, delta, rho : as for `best_guess`.
+    """
+    share = math.ceil(best_guess(epsilon, delta, rho) * 1000 - 1e-9) / 10
+    words = "which of two neighbouring tables was released is guessed right no more often than"
+    return "attack risk", f"{words} {share:g} % (50 % is a coin)"

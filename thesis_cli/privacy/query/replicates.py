@@ -22,10 +22,9 @@ import numpy as np
 
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.query.query import Answer, AnswerRow, Query
-from thesis_cli.privacy.release.implementation import implementation_of
 from thesis_cli.privacy.release.methods import METHODS
 from thesis_cli.privacy.release.record import Record, Release
-from thesis_cli.privacy.release.release import synthetic
+from thesis_cli.privacy.release.release import implementation_of, synthetic
 from thesis_cli.privacy.tables.schema import Schema
 
 LARGEST = 20_000

@@ -21,18 +21,18 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Codes, RowKernel, Rows
 from thesis_cli.privacy.mechanisms import mechanism
 from thesis_cli.privacy.mechanisms.mechanism import Budget, Choice
-from thesis_cli.privacy.mechanisms.units import counted_blocks
-from thesis_cli.privacy.release.expected import linear_errors
-from thesis_cli.privacy.release.implementation import (
+from thesis_cli.privacy.mechanisms.stages import counted_blocks
+from thesis_cli.privacy.release.record import Record, Release, uniform_weights
+from thesis_cli.privacy.release.release import (
     Errors,
     ExpectedStage,
     Implementation,
     PrivateRows,
     Released,
+    ReleasePlan,
     RowSettings,
+    linear_errors,
 )
-from thesis_cli.privacy.release.plan import ReleasePlan
-from thesis_cli.privacy.release.record import Record, Release, uniform_weights
 from thesis_cli.privacy.tables.column import Column
 from thesis_cli.privacy.tables.schema import Schema
 

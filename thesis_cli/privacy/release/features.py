@@ -9,9 +9,8 @@ import numpy as np
 from thesis_cli.privacy.embedding.features import Features, draw_features
 from thesis_cli.privacy.embedding.points import Effort, synthesise
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.release.implementation import RowSettings, check_size
-from thesis_cli.privacy.release.plan import ReleasePlan, generator
 from thesis_cli.privacy.release.record import Record, Release
+from thesis_cli.privacy.release.release import ReleasePlan, RowSettings, check_size, generator
 from thesis_cli.privacy.release.vectors import NoisyVector, VectorMethod, noisy_vector
 from thesis_cli.privacy.tables.schema import Schema
 

@@ -1,4 +1,4 @@
-"""A release on disk: rows in a CSV file, and beside it their record in JSON, which is read with
+"""Reading of a release: rows in a CSV file, and beside it their record in JSON, which is read with
 suspicion: keys, numbers, and the shapes that follow from the schema and the settings.
 """
 
@@ -13,14 +13,12 @@ from typing import Any, Literal
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.release.implementation import Implementation, check_size, implementation_of
 from thesis_cli.privacy.release.methods import METHODS
-from thesis_cli.privacy.release.plan import WEIGHT
 from thesis_cli.privacy.release.record import (
     FORMAT,
+    WEIGHT,
     Record,
     Release,
     content_digest,
@@ -29,6 +27,7 @@ from thesis_cli.privacy.release.record import (
     read_fields,
     written,
 )
+from thesis_cli.privacy.release.release import Implementation, check_size, implementation_of
 from thesis_cli.privacy.tables.schema import Schema, Values
 from thesis_cli.privacy.tables.table import encoded_rows, open_table
 
@@ -51,22 +50,6 @@ LARGEST = 1e50
 def record_path(path: str | Path) -> Path:
     """Path of the record that belongs to a CSV file."""
     return Path(path).with_suffix(".json")
-
-
-def rows_columns(release: Release, *, weighted: bool) -> Columns:
-    """The rows, with reals rounded as in the file, their keys, if they have some, and a column `weight` if
-    `weighted`.
-    """
-    decoded = release.columns
-    columns = dict(decoded) if release.keys is None else {str(release.record.link): release.keys, **decoded}
-    for column in release.schema.encoded:
-        columns[column.name] = column.rounded(decoded[column.name])
-    return Columns({**columns, WEIGHT: release.weights} if weighted else columns)
-
-
-def rows_text(release: Release, *, weighted: bool) -> str:
-    """Rows as CSV text, with a column `weight` if `weighted`."""
-    return rows_columns(release, weighted=weighted).csv()
 
 
 def read_record(path: str | Path) -> Record:

@@ -24,12 +24,10 @@ from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.copula.cells import schema_cells
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget, zcdp_epsilon
-from thesis_cli.privacy.mechanisms.stages import StagedNoise, total_rho
-from thesis_cli.privacy.mechanisms.units import Unit
+from thesis_cli.privacy.mechanisms.stages import StagedNoise, Unit, total_rho
 from thesis_cli.privacy.release.copula import noisy_stages, recorded_stages
-from thesis_cli.privacy.release.plan import ReleasePlan, generator
 from thesis_cli.privacy.release.record import PrivacyGuarantee, Record, Release
-from thesis_cli.privacy.release.release import private_record, synthetic
+from thesis_cli.privacy.release.release import ReleasePlan, generator, private_record, synthetic
 from thesis_cli.privacy.tables.linked import SIZE, Link
 from thesis_cli.privacy.tables.repair import obey
 from thesis_cli.privacy.tables.schema import Schema

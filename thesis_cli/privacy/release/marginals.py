@@ -29,21 +29,23 @@ from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.copula.cells import Cells, cells_of, schema_cells
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget, check_gaussian, opendp, opendp_name, zcdp_epsilon
-from thesis_cli.privacy.mechanisms.stages import total_rho
-from thesis_cli.privacy.mechanisms.units import counted_blocks
-from thesis_cli.privacy.release.expected import linear_errors, sample
-from thesis_cli.privacy.release.implementation import (
+from thesis_cli.privacy.mechanisms.stages import counted_blocks, total_rho
+from thesis_cli.privacy.release.record import Record, Release, uniform_weights
+from thesis_cli.privacy.release.release import (
+    Algorithm,
     Errors,
     ExpectedStage,
     Implementation,
     NoisyMean,
     PrivateRows,
     Released,
+    ReleasePlan,
     RowSettings,
+    Spend,
     check_size,
+    linear_errors,
+    sample,
 )
-from thesis_cli.privacy.release.plan import Algorithm, ReleasePlan, Spend
-from thesis_cli.privacy.release.record import Record, Release, uniform_weights
 from thesis_cli.privacy.tables.schema import Schema
 
 WHOLE, LINE = 32, 23

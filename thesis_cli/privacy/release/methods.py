@@ -2,7 +2,7 @@
 made from.
 
 A method is one file and one row. The file defines `METHOD`, an `Implementation`
-(`implementation.py`). Nothing here imports NumPy, so that `--help` stays fast.
+(`release.py`). Nothing here imports NumPy, so that `--help` stays fast.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Public record of a release, in JSON on disk: its privacy guarantee, its origin, and the output of the
-mechanism.
+"""Public part of a release: its rows, a CSV file on disk, and their record in JSON, which has the privacy
+guarantee, the origin, and the output of the mechanism.
 
 `Record.to_json` writes the whole of it, and `files.parse_record` reads it. A record that comes from
 a file is checked field by field, and an error names the file and the key. `written` and `read` turn
@@ -21,11 +21,14 @@ from typing import Any, ClassVar, Literal, Protocol, Union, get_args, get_origin
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError, nearest
 from thesis_cli.privacy.kernels import RowKernel, Rows
-from thesis_cli.privacy.mechanisms.units import Counted
+from thesis_cli.privacy.mechanisms.stages import Counted
 from thesis_cli.privacy.tables.schema import Schema, Values
 
+WEIGHT = "weight"
+"""Name of the column of weights, if the CSV file has one."""
 INLINE = "inline"
 """Mark of a field whose own fields are keys of the file."""
 
@@ -280,6 +283,22 @@ class Release:
     def columns(self) -> dict[str, Values]:
         """Decoded rows: an array of M values by name of column."""
         return self.schema.decode(self.points)
+
+
+def rows_columns(release: Release, *, weighted: bool) -> Columns:
+    """The rows, with reals rounded as in the file, their keys, if they have some, and a column `weight` if
+    `weighted`.
+    """
+    decoded = release.columns
+    columns = dict(decoded) if release.keys is None else {str(release.record.link): release.keys, **decoded}
+    for column in release.schema.encoded:
+        columns[column.name] = column.rounded(decoded[column.name])
+    return Columns({**columns, WEIGHT: release.weights} if weighted else columns)
+
+
+def rows_text(release: Release, *, weighted: bool) -> str:
+    """Rows as CSV text, with a column `weight` if `weighted`."""
+    return rows_columns(release, weighted=weighted).csv()
 
 
 def uniform_weights(points: Rows) -> Floats:

@@ -21,9 +21,8 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.embedding.means import mean_at
 from thesis_cli.privacy.kernels import Codes, RowKernel, Rows
-from thesis_cli.privacy.release.implementation import RowSettings, check_size
-from thesis_cli.privacy.release.plan import PUBLIC, ReleasePlan, digest, uniform_rows
 from thesis_cli.privacy.release.record import Record, Release, uniform_weights
+from thesis_cli.privacy.release.release import PUBLIC, ReleasePlan, RowSettings, check_size, digest, uniform_rows
 from thesis_cli.privacy.release.vectors import VectorMethod, noisy_vector
 
 Extended = npt.NDArray[np.longdouble]

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, cast
 
@@ -14,41 +13,32 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError, presentation
-from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.mechanism import NOISES, Calibration, Noise
-from thesis_cli.privacy.mechanisms.units import Totals, counted_blocks
-from thesis_cli.privacy.release.expected import calibrated, linear_errors, sample
-from thesis_cli.privacy.release.implementation import (
+from thesis_cli.privacy.mechanisms.stages import MeanVector, Totals, counted_blocks
+from thesis_cli.privacy.release.methods import listed, methods_where
+from thesis_cli.privacy.release.record import Record
+from thesis_cli.privacy.release.release import (
     Errors,
     ExpectedStage,
     Implementation,
     NoisyMean,
     PrivateRows,
     Released,
+    ReleasePlan,
+    calibrated,
     implementation_of,
+    linear_errors,
     noise_text,
+    sample,
 )
-from thesis_cli.privacy.release.methods import listed, methods_where
-from thesis_cli.privacy.release.plan import ReleasePlan
-from thesis_cli.privacy.release.record import Record
 
 
-class Embedding(Protocol):
+class Embedding(MeanVector, Protocol):
     """Public map from a row to a vector; a table goes to the mean of its rows' vectors."""
-
-    @property
-    def count(self) -> int:
-        """Length of the vector."""
 
     def embed(self, rows: Rows) -> Floats:
         """Vectors of public rows."""
-
-    def mean(self, blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None) -> Floats:
-        """Vector of a private table."""
-
-    def l2_sensitivity(self, rows: int) -> float:
-        """Sensitivity of the mean of N = `rows` rows, rounding included."""
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ Neighbouring pairs of tables differ in one household h: its key, its row, and al
 are made of the pair and released, and no bit of an output depends on the pair but through them:
 
 1. `sized`: the row of each household, and the number of its persons that count. Which persons count
-   depends on their household's key, their order within it and a public key (`persons.bounded_rows`), and
+   depends on their household's key, their order within it and a public key (`table.bounded_rows`), and
    so the row depends on its own household alone. h changes one row of this table.
 2. `joined`: the persons that count, each with the row of its household in 1. h changes at most B rows.
 
-So the first is released for a unit of one row, the second for a unit of B rows (`mechanisms.units`). The
+So the first is released for a unit of one row, the second for a unit of B rows (`mechanisms.stages.Unit`). The
 key is compared with other keys and goes nowhere else: neither table has it, and what a release reads of a
 table, sums and counts of rows, has no bit that depends on their order. A key that occurs twice, or that
 no household has, ends the release before anything is spent; like that of any cell, the message is for
@@ -27,8 +27,8 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.tables.column import first_double
 from thesis_cli.privacy.tables.columns import Integer
-from thesis_cli.privacy.tables.persons import bounded_rows, person_rows, public_key
 from thesis_cli.privacy.tables.schema import Schema, Unknown
+from thesis_cli.privacy.tables.table import bounded_rows, person_rows, public_key
 from thesis_cli.privacy.tables.table_kinds import Table
 
 SIZE = "size"

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.privacy.copula.copula import CopulaStages, Favour
 from thesis_cli.privacy.embedding.features import draw_features
 from thesis_cli.privacy.embedding.points import synthesise
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.privacy.mechanisms.stages import OpenDPStages, release_stages, total_rho
+from thesis_cli.privacy.release.copula import CopulaStages
+from thesis_cli.privacy.release.release import Favour
 from thesis_cli.studies.privacy.evaluation import histogram_release
 from thesis_cli.studies.privacy.real_tables import RealTable
 from thesis_cli.studies.privacy.seeded import SeededGaussian, subspace_release

@@ -31,7 +31,7 @@ from thesis_cli.privacy.mechanisms.mechanism import (
     check_sizes,
     classical_scale,
 )
-from thesis_cli.privacy.mechanisms.units import counted_blocks
+from thesis_cli.privacy.mechanisms.stages import counted_blocks
 from thesis_cli.privacy.release.subspace import Constraint, Subspace, reweighted
 
 Formula = Literal["opendp", "analytic", "classical"]
