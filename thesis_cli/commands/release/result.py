@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.files import Content, check_writable
+from thesis_cli.base.files import Content, check_writable, write_atomic
 from thesis_cli.base.memory import peak_memory
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.inputs.tables import TableSource, read_rows, table_label
