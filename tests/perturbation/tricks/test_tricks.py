@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.perturbation.tricks.trick_rows import TAIL_OPTIMUM
+from thesis_cli.perturbation.tricks.parameters import TAIL_OPTIMUM
 from thesis_cli.perturbation.tricks.tricks import gumbel, pareto, power, tail
 
 TRICKS = [gumbel(), power(1.0), power(0.5), power(2.0), power(-0.2), pareto(), tail(math.log(0.2)), pareto(-1.0)]

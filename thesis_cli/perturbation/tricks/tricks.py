@@ -25,7 +25,7 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.rounding import log_sum_exp
 from thesis_cli.perturbation.estimate import Estimate, check_confidence, from_logs, normal_quantile
-from thesis_cli.perturbation.tricks.trick_rows import FRECHET, LEAST_ALPHA, MOST_ALPHA, WEIBULL
+from thesis_cli.perturbation.tricks.parameters import FRECHET, LEAST_ALPHA, MOST_ALPHA, WEIBULL
 
 Function = Callable[[Any], Any]
 """A function of floats or of arrays, elementwise."""
