@@ -13,7 +13,7 @@ from thesis_cli.base.errors import NoConfiguration
 from thesis_cli.inference.exact import exact_log_partition_function
 from thesis_cli.inference.mini_bucket.mini_bucket import tightened
 from thesis_cli.inference.mini_bucket.sampler import MiniBucketSampler
-from thesis_cli.inference.mini_bucket.sampling import Ratios, importance_estimate
+from thesis_cli.inference.mini_bucket.sampling import importance_estimate
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import random_spin_glass
 
@@ -69,25 +69,6 @@ def test_independent_variables_are_drawn_by_their_own_factors(count):
     for own, table in zip(states, logs, strict=True):
         share, expected = np.bincount(own, minlength=len(table)) / draws, np.exp(table) / np.exp(table).sum()
         assert (np.abs(share - expected) < 5 * np.sqrt(expected * (1 - expected) / draws)).all()
-
-
-def test_the_interval_is_that_of_the_empirical_bernstein_bound():
-    """With the sample variance V of n weights in [0, 1], the mean is off by at most sqrt(2 V ln(2/d) / n) +
-    7 ln(2/d) / (3 (n - 1)) to one side with probability 1 - d (Maurer and Pontil 2009, Theorem 4).
-    """
-    graph = random_spin_glass(6, 6, 1.0, 1.0, "mixed", np.random.default_rng(0)).graph()
-    best = tightened(graph, 2**31, None, sides=("upper",), limit=16)["upper"]
-    weights, sums = np.random.default_rng(4).beta(2, 3, 300), Ratios()
-    for part in np.split(weights, [100]):
-        sums.add(np.log(part))
-    found, mean = sums.estimate(best, 0.9), weights.mean()
-
-    def deviation(d):
-        return math.sqrt(2 * weights.var(ddof=1) * math.log(2 / d) / 300) + 7 * math.log(2 / d) / (3 * 299)
-
-    assert found.value == pytest.approx(best.value + math.log(mean))
-    assert found.high == pytest.approx(best.bound + math.log(mean + deviation(0.05)))
-    assert found.low == pytest.approx(best.value - best.margin + math.log(mean - deviation(0.025)))
 
 
 def test_the_estimate_is_unbiased_within_its_error():

@@ -8,15 +8,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import NoConfiguration
 from thesis_cli.base.memory import DEFAULT_MEMORY
+from thesis_cli.inference.mini_bucket.betting import Ratios
 from thesis_cli.inference.mini_bucket.mini_bucket import Tightened, tightened
 from thesis_cli.inference.mini_bucket.sampler import BATCH, MiniBucketSampler
 from thesis_cli.models.factor_graph import FactorGraph
 
-SAMPLES = 100_000
-"""Number of samples without a deadline."""
+SAMPLES, MOST_SAMPLES = 100_000, 2**22
+"""Number of samples without a deadline, and the most with one."""
+SECONDS_A_BOUND = 1e-6
+"""Time that the bounds take for each sample."""
 BOUND_SHARE, LEAST_BOUND = 0.5, 2.0
 """Share of the time that goes to the bound, and seconds that it has at least if there are as many."""
 EFFECTIVE = 100
@@ -86,66 +88,30 @@ def importance_estimate(
     best = tightened(graph, memory, until, sides=("upper",), limit=limit, keep=True)["upper"]
     if best.value == -math.inf:
         raise NoConfiguration()
+    if best.plan and best.plan.exact:
+        return ImportanceEstimate(best.value, 0.0, best.value, best.value, confidence, 0, 0.0, best.value, exact=True)
     sampler = MiniBucketSampler(best.passes_again(), len(graph.cardinalities))
-    most = samples or (SAMPLES if deadline is None else 2**62)
-    total = Ratios()
+    most = samples or (SAMPLES if deadline is None else MOST_SAMPLES)
+    total, began = Ratios(1 - confidence, most), time.monotonic()
     while total.count < most:
         total.add(sampler.draw(rng, min(BATCH, most - total.count))[1])
-        if deadline is not None and time.monotonic() > deadline:
-            break
-    return total.estimate(best, confidence)
+        now = time.monotonic()
+        if deadline is not None:
+            total.planned = min(most, total.count * max(1.0, (deadline - began) / max(now - began, 1e-9)))
+            if now + SECONDS_A_BOUND * total.count > deadline:
+                break
+    return estimate_of(total, best, confidence)
 
 
-class Ratios:
-    """Running sums of weights over their bound, given by logarithms."""
-
-    def __init__(self) -> None:
-        self.count, self._top = 0, -math.inf
-        self._sum = self._squares = 0.0  # of exp(ratio - top)
-
-    def add(self, logs: Floats) -> None:
-        """Take more of them."""
-        self.count += logs.size
-        if (top := float(logs.max(initial=-math.inf))) > self._top:
-            shrink = math.exp(self._top - top)
-            self._sum, self._squares, self._top = self._sum * shrink, self._squares * shrink**2, top
-        if self._top > -math.inf:
-            relative = np.exp(logs - self._top)
-            self._sum += float(relative.sum())
-            self._squares += float(relative @ relative)
-
-    def estimate(self, best: Tightened, confidence: float) -> ImportanceEstimate:
-        """Estimate ln Z from the weights.
-
-        From above, by the empirical Bernstein bound (Maurer and Pontil 2009, Theorem 4), with half of
-        the probability of an error. From below, by the same and by Markov's inequality, which bounds
-        how far the mean exceeds Z, with a quarter each.
-        """
-        n, top, error = self.count, self._top, 1 - confidence
-        assert best.plan is not None
-        if best.plan.exact:
-            return ImportanceEstimate(best.value, 0.0, best.value, best.value, confidence, n, n, best.value, exact=True)
-        mean = self._sum / n
-        variance = max(0.0, self._squares - n * mean**2) / max(1, n - 1)
-        log_mean = top + math.log(mean) if mean else -math.inf
-
-        def deviation(side: float) -> float:
-            """ln of how far the mean is from its expectation at most, with probability 1 - side."""
-            level = math.log(2 / side)
-            spread = top + 0.5 * math.log(2 * variance * level / n) if variance else -math.inf
-            return float(np.logaddexp(spread, math.log(7 * level / (3 * max(1, n - 1)))))
-
-        high = min(0.0, float(np.logaddexp(log_mean, deviation(error / 2))))
-        low = log_mean + math.log(error / 4)
-        if (gap := deviation(error / 4) - log_mean if mean else 0.0) < 0:
-            low = max(low, log_mean + math.log1p(-math.exp(gap)))
-        return ImportanceEstimate(
-            best.value + log_mean,
-            math.sqrt(variance / n) / mean if mean and n > 1 else math.inf,
-            best.value + low - best.margin,
-            best.bound + high,
-            confidence,
-            n,
-            self._sum**2 / self._squares if mean else 0.0,
-            best.bound,
-        )
+def estimate_of(total: Ratios, best: Tightened, confidence: float) -> ImportanceEstimate:
+    """The estimate of ln Z from the weights over the bound of `best`."""
+    return ImportanceEstimate(
+        best.value + total.log_mean,
+        total.relative_error,
+        best.value + total.low() - best.margin,
+        best.bound + total.high(),
+        confidence,
+        total.count,
+        total.effective,
+        best.bound,
+    )
