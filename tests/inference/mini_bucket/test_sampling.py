@@ -11,11 +11,13 @@ from tests.conftest import all_states, factor_graphs
 from tests.tiers import examples
 from thesis_cli.base.errors import NoConfiguration
 from thesis_cli.inference.exact import exact_log_partition_function
+from thesis_cli.inference.mini_bucket import sampler
 from thesis_cli.inference.mini_bucket.mini_bucket import tightened
 from thesis_cli.inference.mini_bucket.sampler import MiniBucketSampler
 from thesis_cli.inference.mini_bucket.sampling import importance_estimate
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import random_spin_glass
+from thesis_cli.studies.models.families import lineage
 
 
 @settings(max_examples=examples(25))
@@ -80,3 +82,28 @@ def test_the_estimate_is_unbiased_within_its_error():
     assert found.low < exact < found.high
     few = importance_estimate(graph, np.random.default_rng(3), limit=16, samples=20)
     assert not few.trusted
+
+
+@settings(max_examples=examples(15))
+@given(factor_graphs(most_variables=6), st.sampled_from([1, 4]), st.integers(1, 3))
+def test_resampled_populations_estimate_z_without_bias(graph, limit, stride):
+    exact = np.logaddexp.reduce(graph.log_potential(all_states(graph)))
+    best = tightened(graph, 2**31, None, sides=("upper",), limit=limit)["upper"]
+    if best.value == -np.inf:
+        return
+    drawer, rng = MiniBucketSampler(best.passes_again(), len(graph.cardinalities)), np.random.default_rng(5)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sampler, "STRIDE", stride)
+        patched.setattr(sampler, "RESAMPLED", 1.1)
+        found = np.exp([drawer.population(rng, 8) for _ in range(400)])
+    assert (found <= 1 + 1e-12).all()
+    assert abs(found.mean() - np.exp(exact - best.value)) <= 5 * found.std(ddof=1) / 20 + 1e-9
+
+
+def test_populations_serve_where_too_few_samples_would_be_effective():
+    graph = lineage(6, 6, 2, 3, 0.3, np.random.default_rng(0)).conditioned()
+    exact, _ = exact_log_partition_function(graph)
+    found = importance_estimate(graph, np.random.default_rng(3), limit=64, samples=20_000)
+    assert found.unit == "populations"
+    assert not found.trusted
+    assert exact - 4 < found.low < exact < found.high

@@ -16,7 +16,7 @@ LOWER_SHARE = 0.6
 """Share of the probability of an error that the lower bound may take."""
 
 FIRST = 64
-"""Weights without a stake; then stakes change whenever the number of weights has doubled."""
+"""Weights at the first stake; then stakes change whenever the number of weights has doubled."""
 
 EXACT = 1e-9
 """Accuracy of the logarithm of a bound, by which bounds are moved outwards."""
@@ -35,13 +35,15 @@ class Ratios:
     ----------
     error : probability with which one of the bounds may fail.
     planned : number of weights that stakes are chosen for.
+    stake : of the first weights.
     """
 
-    def __init__(self, error: float, planned: float) -> None:
+    def __init__(self, error: float, planned: float, stake: float = 0.0) -> None:
         self.planned = planned
         self.count, self._top = 0, -math.inf
         self._sum = self._squares = 0.0  # of exp(ratio - top)
         self._errors = LOWER_SHARE * error, (1 - LOWER_SHARE) * error
+        self._first = stake
         self._epochs: list[tuple[float, list[Floats]]] = []  # stake, and ln of the weights
         self._close = 0
 
@@ -49,7 +51,7 @@ class Ratios:
         """Take more of them."""
         while logs.size:
             if self.count == self._close:
-                self._epochs.append((self._stake(), []))
+                self._epochs.append((self.stake() if self.count else self._first, []))
                 self._close = max(FIRST, 2 * self.count)
             part, logs = np.split(logs, [self._close - self.count])
             self._add(part)
@@ -65,7 +67,7 @@ class Ratios:
             self._sum += float(relative.sum())
             self._squares += float(relative @ relative)
 
-    def _stake(self) -> float:
+    def stake(self) -> float:
         """The stake that wins most if weights go on as they were."""
         if not self._sum:
             return 0.0

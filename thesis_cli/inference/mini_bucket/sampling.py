@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -19,10 +20,12 @@ SAMPLES, MOST_SAMPLES = 100_000, 2**22
 """Number of samples without a deadline, and the most with one."""
 SECONDS_A_BOUND = 1e-6
 """Time that the bounds take for each sample."""
-BOUND_SHARE, LEAST_BOUND = 0.5, 2.0
+BOUND_SHARE, LEAST_BOUND = 0.65, 2.0
 """Share of the time that goes to the bound, and seconds that it has at least if there are as many."""
-EFFECTIVE = 100
-"""Effective samples below which an estimate is not to be trusted."""
+EFFECTIVE, EFFECTIVE_POPULATIONS = 100, 10
+"""Effective samples or populations below which an estimate is not to be trusted."""
+PILOT, POPULATION_STAKE = 2048, 0.3
+"""Samples that tell whether others would be too few effective ones, and the stake on the first populations."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class ImportanceEstimate:
     effective : number of equal weights that would have the same error.
     bound : the upper bound on ln Z that bounds the weights.
     exact : whether no bucket had to be divided, so that all weights are Z.
+    unit : what the samples are: `samples`, or `populations` that were resampled on the way.
     """
 
     value: float
@@ -50,11 +54,12 @@ class ImportanceEstimate:
     effective: float
     bound: float
     exact: bool = False
+    unit: Literal["samples", "populations"] = "samples"
 
     @property
     def trusted(self) -> bool:
         """Whether enough samples bear the estimate for its standard error to mean something."""
-        return self.effective >= EFFECTIVE
+        return self.effective >= (EFFECTIVE if self.unit == "samples" else EFFECTIVE_POPULATIONS)
 
 
 def importance_estimate(
@@ -71,7 +76,8 @@ def importance_estimate(
 
     Each variable, the last eliminated first, is drawn from the mixture q = sum_r w_r q_r of what its
     mini-buckets say, with the Holder weights w_r. The weight of a configuration is the bound times
-    the product of prod_r q_r^w_r / q over the variables, and no factor exceeds 1.
+    the product of prod_r q_r^w_r / q over the variables, and no factor exceeds 1. If some first samples,
+    which do not count, show that too few would be effective, half of them are drawn in populations.
 
     Parameters
     ----------
@@ -91,27 +97,47 @@ def importance_estimate(
     if best.plan and best.plan.exact:
         return ImportanceEstimate(best.value, 0.0, best.value, best.value, confidence, 0, 0.0, best.value, exact=True)
     sampler = MiniBucketSampler(best.passes_again(), len(graph.cardinalities))
-    most = samples or (SAMPLES if deadline is None else MOST_SAMPLES)
-    total, began = Ratios(1 - confidence, most), time.monotonic()
+    most, began = samples or (SAMPLES if deadline is None else MOST_SAMPLES), time.monotonic()
+    error, populations, planned = 1 - confidence, None, most
+    pilot = Ratios(error, planned)
+    pilot.add(sampler.draw(rng, min(PILOT, most))[1])
+    if deadline is not None:
+        pace = SECONDS_A_BOUND + (time.monotonic() - began) / pilot.count
+        planned = min(most, max(BATCH, int((deadline - time.monotonic()) / pace)))
+    if pilot.effective * planned < EFFECTIVE * pilot.count:
+        planned = max(1, planned // 2)
+        most = most // 2 if deadline is None else most
+        half = None if deadline is None else (deadline + time.monotonic()) / 2
+        populations = _populations(sampler, rng, error, max(1, planned // BATCH), half)
+    total = Ratios(error, planned, pilot.stake())
     while total.count < most:
         total.add(sampler.draw(rng, min(BATCH, most - total.count))[1])
-        now = time.monotonic()
-        if deadline is not None:
-            total.planned = min(most, total.count * max(1.0, (deadline - began) / max(now - began, 1e-9)))
-            if now + SECONDS_A_BOUND * total.count > deadline:
-                break
-    return estimate_of(total, best, confidence)
+        if deadline is not None and time.monotonic() + SECONDS_A_BOUND * total.count > deadline:
+            break
+    return _estimate(total, populations, best, confidence)
 
 
-def estimate_of(total: Ratios, best: Tightened, confidence: float) -> ImportanceEstimate:
-    """The estimate of ln Z from the weights over the bound of `best`."""
+def _populations(
+    sampler: MiniBucketSampler, rng: np.random.Generator, error: float, planned: int, deadline: float | None
+) -> Ratios:
+    """Estimates of Z over the bound by resampled populations: so many, or as many as the deadline allows."""
+    found = Ratios(error, planned, POPULATION_STAKE)
+    while found.count < planned if deadline is None else not found.count or time.monotonic() < deadline:
+        found.add(np.array([sampler.population(rng, BATCH)]))
+    return found
+
+
+def _estimate(total: Ratios, populations: Ratios | None, best: Tightened, confidence: float) -> ImportanceEstimate:
+    """The estimate of ln Z from weights over the bound of `best`."""
+    borne = total if populations is None else populations
     return ImportanceEstimate(
-        best.value + total.log_mean,
-        total.relative_error,
-        best.value + total.low() - best.margin,
+        best.value + borne.log_mean,
+        borne.relative_error,
+        best.value + borne.low() - best.margin,
         best.bound + total.high(),
         confidence,
-        total.count,
-        total.effective,
+        borne.count,
+        borne.effective,
         best.bound,
+        unit="samples" if populations is None else "populations",
     )
