@@ -141,9 +141,9 @@ def _exact(log_z: float, method: str) -> LnZAnswer:
 
 def _in_order(plan: ExactPlan, approximate: Sequence[Attempt], seconds: float, *, alone: bool) -> list[Attempt]:
     """A promising exact algorithm, which leaves some time to the others; the first approximation, the other exact
-    algorithms, and the other approximations. On one core the other exact algorithms wait for all approximations
-    but the last, which takes what is left, and have half of their time; a promising one leaves time for that
-    approximation only.
+    algorithms, the last two approximations, whose intervals are best, and the others. On one core the other exact
+    algorithms wait for all approximations but the last, which takes what is left, and have half of their time; a
+    promising one leaves time for that approximation only.
     """
     from thesis_cli.inference.exact import FIRST_SHARE
 
@@ -151,7 +151,7 @@ def _in_order(plan: ExactPlan, approximate: Sequence[Attempt], seconds: float, *
     first = [replace(a, seconds=min(a.seconds, FIRST_SHARE * seconds)) for a in exact[: int(plan.promising)]]
     rest = exact[len(first) :]
     if not alone:
-        return [*first, *approximate[:1], *rest, *approximate[1:]]
+        return [*first, *approximate[:1], *rest, *approximate[1:][-2:], *approximate[1:-2]]
     rest = [replace(a, seconds=a.seconds / 2) for a in rest]
     if first:
         return [*first, *approximate[-1:], *approximate[:-1], *rest]

@@ -20,8 +20,9 @@ SAMPLES, MOST_SAMPLES = 100_000, 2**22
 """Number of samples without a deadline, and the most with one."""
 SECONDS_A_BOUND = 1e-6
 """Time that the bounds take for each sample."""
-BOUND_SHARE, LEAST_BOUND = 0.65, 2.0
-"""Share of the time that goes to the bound, and seconds that it has at least if there are as many."""
+BOUND_SHARE, MOST_BOUND_SHARE, LEAST_BOUND = 0.5, 0.8, 2.0
+"""Share of the time that goes to the bound, the share while it improves fast, and seconds that it has at least if
+there are as many."""
 EFFECTIVE, EFFECTIVE_POPULATIONS = 100, 10
 """Effective samples or populations below which an estimate is not to be trusted."""
 PILOT, POPULATION_STAKE = 2048, 0.3
@@ -90,8 +91,11 @@ def importance_estimate(
     OutOfTime : the time was up before the first bound.
     """
     now = time.monotonic()
-    until = None if deadline is None else min(deadline, now + max(LEAST_BOUND, BOUND_SHARE * (deadline - now)))
-    best = tightened(graph, memory, until, sides=("upper",), limit=limit, keep=True)["upper"]
+    until, patience = None, math.inf
+    if deadline is not None:
+        until = min(deadline, now + max(LEAST_BOUND, MOST_BOUND_SHARE * (deadline - now)))
+        patience = now + BOUND_SHARE * (deadline - now)
+    best = tightened(graph, memory, until, sides=("upper",), limit=limit, keep=True, patience=patience)["upper"]
     if best.value == -math.inf:
         raise NoConfiguration()
     if best.plan and best.plan.exact:
