@@ -160,7 +160,7 @@ def test_on_one_core_counting_that_is_likely_to_end_comes_first_and_then_the_bes
 def test_on_one_core_importance_sampling_has_most_of_the_time() -> None:
     others = [portfolio._most(share, alone=True) for share in SHARES.values() if share.alone][:-1]
     assert list(SHARES)[-1] == "importance"
-    assert sum(others) < 0.25
+    assert sum(others) <= 0.25
 
 
 def test_on_more_cores_the_two_with_the_best_intervals_follow_the_exact_algorithms() -> None:

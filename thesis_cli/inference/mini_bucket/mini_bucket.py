@@ -121,11 +121,12 @@ class Tightened:
                     self.value, self.margin = value, work.margin
                 if plan.exact or value == -math.inf == self.value == -sign * math.inf:
                     break
+                gained = sign * (last - value)
                 if done == 0:
                     first = value
-                elif done > 1 and sign * (last - value) <= GAIN * sign * (first - value):
+                elif done > 1 and gained <= GAIN * sign * (first - value):
                     break
-                elif sign * (last - value) < WORTH and time.monotonic() > self.patience:
+                if gained < WORTH and time.monotonic() > self.patience:
                     break
                 last = value
                 work.backward()
