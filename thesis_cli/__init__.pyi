@@ -108,7 +108,7 @@ def bound(
 def marginals(
     model: Any,
     *,
-    method: Literal['auto', 'exact', 'bethe', 'trw', 'sample'] = ...,
+    method: Literal['auto', 'exact', 'weighted', 'bethe', 'trw', 'sample'] = ...,
     samples: int = ...,
     evidence: Sequence[str] | str | SupportsItems | None = ...,
     variables: Any = ...,

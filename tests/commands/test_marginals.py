@@ -9,6 +9,7 @@ import pytest
 
 import thesis_cli
 from tests.conftest import MODELS, all_states
+from thesis_cli.inference import weighted_marginals
 from thesis_cli.models import uai
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.files import load_model
@@ -80,15 +81,23 @@ def test_samples_have_standard_errors():
     np.testing.assert_allclose(table["standard_error"], np.sqrt(exact * (1 - exact) / 4000), atol=2e-3)
 
 
-def test_auto_approximates_what_is_too_large(caplog, tmp_path, cli):
+def test_auto_estimates_what_is_too_large(caplog, tmp_path, cli, monkeypatch):
+    monkeypatch.setattr(weighted_marginals, "MOST_TEMPERATURES", 100)
     (tmp_path / "m.uai").write_text(uai.write(ising(16, 16, 0.2, np.random.default_rng(0))))
     result = cli("marginals", "m.uai", "--max-configurations", 5, "--memory", 0.002, "--json", "--no-out", "--seed", 1)
     found = json.loads(result.out)
-    assert found["method"] == "bethe"
+    assert found["method"] == "weighted"
     assert "not exact: a backward pass needs" in result.err
     exact = thesis_cli.marginals(tmp_path / "m.uai", method="exact")
     difference = [abs(a - b[0]) for (a, _), b in zip(found["marginals"], exact.marginals, strict=True)]
-    assert max(difference) < 0.02
+    table = thesis_cli.marginals(tmp_path / "m.uai", method="weighted", seed=1).table
+    assert table["probability"].tolist() == [p for own in found["marginals"] for p in own]
+    assert (difference < 5 * table["standard_error"][::2]).all()
+    assert (table["standard_error"] < 0.05).all()
+    monkeypatch.setattr(weighted_marginals, "EFFECTIVE", 1e9)
+    result = cli("marginals", "m.uai", "--max-configurations", 5, "--memory", 0.002, "--json", "--no-out", "--seed", 1)
+    assert json.loads(result.out)["method"] == "bethe"
+    assert cli("marginals", "m.uai", "--method", "weighted", "--memory", 0.002).status == 1
     assert cli("marginals", "m.uai", "--method", "exact", "--memory", 0.002, "--max-configurations", 5).status == 2
 
 
@@ -129,7 +138,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(cli, tmp_path, arguments, frag
 def test_an_impossible_model_is_refused():
     either = np.where(np.eye(2) > 0, 0, -np.inf)
     graph = FactorGraph([2, 2], [Factor((0, 1), either), Factor((0, 1), either[::-1])])
-    for method in ("exact", "bethe", "trw", "sample"):
+    for method in ("exact", "weighted", "bethe", "trw", "sample"):
         with pytest.raises(ValueError, match="no configuration is possible"):
             thesis_cli.marginals(graph, method=method, seed=1)
 

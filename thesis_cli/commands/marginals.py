@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, UnsuitableModel, about, nearest
+from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, UnsuitableModel, WorkFailed, about, nearest
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import (
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from thesis_cli.base.arrays import Floats
     from thesis_cli.models.factor_graph import FactorGraph
 
-MethodName = Literal["exact", "bethe", "trw", "sample"]
+MethodName = Literal["exact", "weighted", "bethe", "trw", "sample"]
 
 logger = logging.getLogger("thesis_cli")
 
@@ -55,7 +55,10 @@ class MarginalsRequest(Request):
     usual = ("variables", "method", "samples", "evidence", "seed")
 
     model: ModelSource = model_argument()
-    method: Literal["auto", MethodName] = option("auto", "Method; auto is exact if that fits the memory, else bethe.")
+    method: Literal["auto", MethodName] = option(
+        "auto",
+        "Method; auto is exact if that fits the memory, else weighted, or bethe if too few samples are effective.",
+    )
     samples: int = option(10_000, "Exact samples to draw.", least=2, most=10**8, methods=("sample",))
     evidence: tuple[str, ...] | None = evidence_option()
     variables: tuple[str, ...] | None = option(
@@ -63,7 +66,7 @@ class MarginalsRequest(Request):
     )
     format: FormatName | None = format_option()
     max_configurations: int = max_configurations_option(methods=("exact", "sample"))
-    memory: float = memory_option(methods=("exact", "sample"))
+    memory: float = memory_option(methods=("exact", "weighted", "sample"))
     seed: int | None = seed_option()
     uai: Path | None = uai_option("MAR")
 
@@ -140,12 +143,15 @@ class MarginalsResult(Result):
 
 @dataclass(frozen=True)
 class _FoundMarginals:
-    """Marginals over the states that evidence leaves, shape (sum of cardinalities,)."""
+    """Marginals over the states that evidence leaves, shape (sum of cardinalities,); `trusted` if their standard
+    errors mean something.
+    """
 
     probabilities: Floats
     log_z: float | None
     algorithm: str
     standard_errors: Floats | None = None
+    trusted: bool = True
 
 
 def run(request: MarginalsRequest, progress: Progress) -> MarginalsResult:
@@ -165,9 +171,13 @@ def run(request: MarginalsRequest, progress: Progress) -> MarginalsResult:
         except ModelTooLarge as error:
             if request.method != "auto" or method != "exact":
                 raise
-            logger.info("not exact: %s; Bethe approximates", error.problem)
-            method = "bethe"
+            logger.info("not exact: %s; weighted samples estimate", error.problem)
+            method = "weighted"
             found, seed = _compute(model, method, request, progress)
+            if not found.trusted:
+                logger.info("too few samples are effective; Bethe approximates, with an error that is not known")
+                method = "bethe"
+                found, seed = _compute(model, method, request, progress)
     tables = model.original_marginals(found.probabilities)
     write_uai(request.uai, marginals(tables))
     states = state_names(model)
@@ -214,7 +224,9 @@ def _compute(
     if method == "trw":
         return _trw(graph), request.seed
     seed = seed_or_fresh(request.seed)
-    return _bethe(graph, seed) if method == "bethe" else _sample(graph, request, seed), seed
+    if method == "bethe":
+        return _bethe(graph, seed), seed
+    return (_weighted if method == "weighted" else _sample)(graph, request, seed), seed
 
 
 def _exact(graph: FactorGraph, request: MarginalsRequest, progress: Progress) -> _FoundMarginals:
@@ -270,6 +282,18 @@ def _sample(graph: FactorGraph, request: MarginalsRequest, seed: int) -> _FoundM
     p = np.concatenate(shares) / count
     errors = np.sqrt(p * (1 - p) / (count - 1))
     return _FoundMarginals(p, None, f"frequencies in {count:,} exact samples, by {how}", errors)
+
+
+def _weighted(graph: FactorGraph, request: MarginalsRequest, seed: int) -> _FoundMarginals:
+    import numpy as np
+
+    from thesis_cli.inference.weighted_marginals import weighted_marginals
+
+    found = weighted_marginals(graph, np.random.SeedSequence(seed), bytes_of(request.memory))
+    if not found.trusted and request.method == "weighted":
+        raise WorkFailed(f"only {found.effective:.0f} of {found.samples:,} samples are effective: take --method bethe")
+    algorithm = f"estimated from {found.samples:,} {found.method}, {found.effective:.0f} of them effective"
+    return _FoundMarginals(found.probabilities, found.log_z, algorithm, found.standard_errors, found.trusted)
 
 
 def _shares(graph: FactorGraph, states: np.ndarray[Any, Any], variable: int) -> np.ndarray[Any, Any]:

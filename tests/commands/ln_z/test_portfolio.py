@@ -12,7 +12,7 @@ from thesis_cli.base.child import Attempt
 from thesis_cli.base.errors import ModelTooLarge
 from thesis_cli.commands.ln_z import portfolio
 from thesis_cli.commands.ln_z.estimates import LnZAnswer, LnZOptions, _text
-from thesis_cli.commands.ln_z.portfolio import UNKNOWN, Known, _in_order, _moved, _simple
+from thesis_cli.commands.ln_z.portfolio import SHARES, UNKNOWN, Known, _in_order, _moved, _simple
 from thesis_cli.inference import exact
 from thesis_cli.inference.enumeration import log_partition_function
 from thesis_cli.inference.exact import ExactPlan
@@ -155,3 +155,17 @@ def test_on_one_core_counting_that_is_likely_to_end_comes_first_and_then_the_bes
     assert order[True][-1].seconds == 5.0
     order = _in_order(replace(plan, promising=False), approximate, 10.0, alone=True)
     assert [a.name for a in order] == ["ais", "bethe", "model counting", "sparse elimination", "importance"]
+
+
+def test_on_one_core_importance_sampling_has_most_of_the_time() -> None:
+    others = [portfolio._most(share, alone=True) for share in SHARES.values() if share.alone][:-1]
+    assert list(SHARES)[-1] == "importance"
+    assert sum(others) <= 0.25
+
+
+def test_on_more_cores_the_two_with_the_best_intervals_follow_the_exact_algorithms() -> None:
+    approximate = [Attempt(name, iter, (), 10.0) for name in SHARES]
+    plan = ExactPlan(None, (Attempt("model counting", iter, (), 10.0),))
+    order = [a.name for a in _in_order(plan, approximate, 10.0, alone=False)]
+    assert order[:4] == ["mini-bucket", "model counting", "ais", "importance"]
+    assert sorted(order[4:]) == ["average", "bethe", "junction-graph", "trw", "unary"]

@@ -1,5 +1,6 @@
 """Bounds by mini-buckets beside brute force."""
 
+import math
 import time
 
 import numpy as np
@@ -105,3 +106,12 @@ def test_last_first_sums_out_children_before_parents():
     graph = causes(3, 8, 3, 0.5, np.random.default_rng(0)).graph
     order = Planner(graph).plan(16, "last first").order
     assert order == sorted(order, reverse=True) != Planner(graph).plan(16).order
+
+
+def test_passes_end_after_patience_unless_they_gain_much(monkeypatch):
+    graph = random_spin_glass(12, 12, 1.0, 1.0, "mixed", np.random.default_rng(0)).graph()
+    hasty = mini_bucket.tightened(graph, 2**31, None, sides=("upper",), limit=16, patience=0.0)["upper"]
+    assert hasty.passes < mini_bucket.tightened(graph, 2**31, None, sides=("upper",), limit=16)["upper"].passes
+    monkeypatch.setattr(mini_bucket, "WORTH", math.inf)
+    hastiest = mini_bucket.tightened(graph, 2**31, None, sides=("upper",), limit=16, patience=0.0)["upper"]
+    assert (hastiest.passes, hasty.passes) == (2, 3)

@@ -11,11 +11,13 @@ from tests.conftest import all_states, factor_graphs
 from tests.tiers import examples
 from thesis_cli.base.errors import NoConfiguration
 from thesis_cli.inference.exact import exact_log_partition_function
+from thesis_cli.inference.mini_bucket import sampler
 from thesis_cli.inference.mini_bucket.mini_bucket import tightened
 from thesis_cli.inference.mini_bucket.sampler import MiniBucketSampler
-from thesis_cli.inference.mini_bucket.sampling import Ratios, importance_estimate
+from thesis_cli.inference.mini_bucket.sampling import importance_estimate
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import random_spin_glass
+from thesis_cli.studies.models.families import lineage
 
 
 @settings(max_examples=examples(25))
@@ -71,25 +73,6 @@ def test_independent_variables_are_drawn_by_their_own_factors(count):
         assert (np.abs(share - expected) < 5 * np.sqrt(expected * (1 - expected) / draws)).all()
 
 
-def test_the_interval_is_that_of_the_empirical_bernstein_bound():
-    """With the sample variance V of n weights in [0, 1], the mean is off by at most sqrt(2 V ln(2/d) / n) +
-    7 ln(2/d) / (3 (n - 1)) to one side with probability 1 - d (Maurer and Pontil 2009, Theorem 4).
-    """
-    graph = random_spin_glass(6, 6, 1.0, 1.0, "mixed", np.random.default_rng(0)).graph()
-    best = tightened(graph, 2**31, None, sides=("upper",), limit=16)["upper"]
-    weights, sums = np.random.default_rng(4).beta(2, 3, 300), Ratios()
-    for part in np.split(weights, [100]):
-        sums.add(np.log(part))
-    found, mean = sums.estimate(best, 0.9), weights.mean()
-
-    def deviation(d):
-        return math.sqrt(2 * weights.var(ddof=1) * math.log(2 / d) / 300) + 7 * math.log(2 / d) / (3 * 299)
-
-    assert found.value == pytest.approx(best.value + math.log(mean))
-    assert found.high == pytest.approx(best.bound + math.log(mean + deviation(0.05)))
-    assert found.low == pytest.approx(best.value - best.margin + math.log(mean - deviation(0.025)))
-
-
 def test_the_estimate_is_unbiased_within_its_error():
     graph = random_spin_glass(7, 7, 1.0, 1.0, "mixed", np.random.default_rng(0)).graph()
     exact, _ = exact_log_partition_function(graph)
@@ -99,3 +82,28 @@ def test_the_estimate_is_unbiased_within_its_error():
     assert found.low < exact < found.high
     few = importance_estimate(graph, np.random.default_rng(3), limit=16, samples=20)
     assert not few.trusted
+
+
+@settings(max_examples=examples(15))
+@given(factor_graphs(most_variables=6), st.sampled_from([1, 4]), st.integers(1, 3))
+def test_resampled_populations_estimate_z_without_bias(graph, limit, stride):
+    exact = np.logaddexp.reduce(graph.log_potential(all_states(graph)))
+    best = tightened(graph, 2**31, None, sides=("upper",), limit=limit)["upper"]
+    if best.value == -np.inf:
+        return
+    drawer, rng = MiniBucketSampler(best.passes_again(), len(graph.cardinalities)), np.random.default_rng(5)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sampler, "STRIDE", stride)
+        patched.setattr(sampler, "RESAMPLED", 1.1)
+        found = np.exp([drawer.population(rng, 8) for _ in range(400)])
+    assert (found <= 1 + 1e-12).all()
+    assert abs(found.mean() - np.exp(exact - best.value)) <= 5 * found.std(ddof=1) / 20 + 1e-9
+
+
+def test_populations_serve_where_too_few_samples_would_be_effective():
+    graph = lineage(6, 6, 2, 3, 0.3, np.random.default_rng(0)).conditioned()
+    exact, _ = exact_log_partition_function(graph)
+    found = importance_estimate(graph, np.random.default_rng(3), limit=64, samples=20_000)
+    assert found.unit == "populations"
+    assert not found.trusted
+    assert exact - 4 < found.low < exact < found.high

@@ -195,8 +195,8 @@ def importance(graph: FactorGraph, options: LnZOptions, progress: Progress) -> L
     )
     if found.exact:
         return LnZAnswer((exact_estimate(log_of_sum(found.value), "lnZ", "mini-buckets, none divided"),))
-    logger.debug("%s samples, %.3g of them effective", f"{found.samples:,}", found.effective)
-    kind = "Z unbiased" if found.trusted else f"Z unbiased, but only {found.effective:.0f} effective samples"
+    logger.debug("%s %s, %.3g of them effective", f"{found.samples:,}", found.unit, found.effective)
+    kind = "Z unbiased" if found.trusted else f"Z unbiased, but only {found.effective:.0f} effective {found.unit}"
     estimate = Estimate(
         value=found.value,
         standard_error=found.standard_error if found.trusted else math.inf,

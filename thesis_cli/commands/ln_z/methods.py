@@ -240,7 +240,7 @@ METHODS: dict[str, LnZMethod] = {
         baselines.ais,
         heeds=("confidence",),
         own={"chains": 100, "temperatures": 1000, "reverse": False},
-        share=Share(7, 0.25, alone=True, grows="temperatures"),
+        share=Share(7, 0.2, alone=True, grows="temperatures"),
     ),
     "thermodynamic": LnZMethod(
         "estimate-z",

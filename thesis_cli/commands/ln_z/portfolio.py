@@ -18,7 +18,7 @@ from thesis_cli.base.child import Attempt, Failed, attempts
 from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.base.progress import Progress, silent
 from thesis_cli.commands.ln_z.estimates import LnZAnswer, LnZOptions
-from thesis_cli.commands.ln_z.methods import METHODS, answer
+from thesis_cli.commands.ln_z.methods import METHODS, Share, answer
 
 if TYPE_CHECKING:
     from thesis_cli.inference.exact import ExactPlan
@@ -32,6 +32,9 @@ SHARES = {name: row.share for name, row in sorted(METHODS.items(), key=lambda it
 
 LEAST, LEAST_ALONE = 5.0, 1.5
 """Seconds that each may take even if its share is less, and on one core."""
+
+ALONE = 0.5
+"""Part of its share that each but the last has on one core, so that the last, whose intervals are best, has most."""
 
 GLANCE, CHAINS, TEMPERATURES = 2 * 10**7, 100, 200
 """Annealing before all else where there are zeros: most moves times tables of a variable, which take a second,
@@ -93,7 +96,7 @@ def portfolio(
     least = min(LEAST_ALONE if alone else LEAST, seconds)
     shared = seconds * (1 - FIRST_SHARE if alone and plan.promising else 1)
     approximate = [
-        Attempt(name, _approximate, (name, graph, shift, options), max(share.most * shared, least))
+        Attempt(name, _approximate, (name, graph, shift, options), max(_most(share, alone=alone) * shared, least))
         for name, share in SHARES.items()
         if share.alone or not alone
     ]
@@ -123,6 +126,11 @@ def portfolio(
     return known.all(plan.refusal)
 
 
+def _most(share: Share, *, alone: bool) -> float:
+    """Largest share of the time limit that a method has."""
+    return share.most * ALONE if alone and share.most < 1 else share.most
+
+
 def _exact(log_z: float, method: str) -> LnZAnswer:
     from thesis_cli.perturbation.estimate import exact_estimate
 
@@ -133,9 +141,9 @@ def _exact(log_z: float, method: str) -> LnZAnswer:
 
 def _in_order(plan: ExactPlan, approximate: Sequence[Attempt], seconds: float, *, alone: bool) -> list[Attempt]:
     """A promising exact algorithm, which leaves some time to the others; the first approximation, the other exact
-    algorithms, and the other approximations. On one core the other exact algorithms wait for all approximations
-    but the last, which takes what is left, and have half of their time; a promising one leaves time for that
-    approximation only.
+    algorithms, the last two approximations, whose intervals are best, and the others. On one core the other exact
+    algorithms wait for all approximations but the last, which takes what is left, and have half of their time; a
+    promising one leaves time for that approximation only.
     """
     from thesis_cli.inference.exact import FIRST_SHARE
 
@@ -143,7 +151,7 @@ def _in_order(plan: ExactPlan, approximate: Sequence[Attempt], seconds: float, *
     first = [replace(a, seconds=min(a.seconds, FIRST_SHARE * seconds)) for a in exact[: int(plan.promising)]]
     rest = exact[len(first) :]
     if not alone:
-        return [*first, *approximate[:1], *rest, *approximate[1:]]
+        return [*first, *approximate[:1], *rest, *approximate[1:][-2:], *approximate[1:-2]]
     rest = [replace(a, seconds=a.seconds / 2) for a in rest]
     if first:
         return [*first, *approximate[-1:], *approximate[:-1], *rest]

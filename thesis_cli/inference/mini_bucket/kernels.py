@@ -59,22 +59,27 @@ class SequentialProposal(NamedTuple):
 
 @kernel(_nrt=False)
 def draw(
-    proposal: SequentialProposal, uniforms: Floats, states: Ints, places: Ints, mixed: Floats, ratios: Floats
+    proposal: SequentialProposal,
+    start: int,
+    uniforms: Floats,
+    states: Ints,
+    places: Ints,
+    mixed: Floats,
+    ratios: Floats,
 ) -> None:
-    """Draw configurations, and ln of the product of weighted geometric over arithmetic means.
+    """Draw some variables of configurations, and ln of the product of weighted geometric over arithmetic means.
 
     Parameters
     ----------
-    uniforms : shape (n, batch).
+    start : place of the first of them in the order; the variables before it are drawn.
+    uniforms : shape (variables to draw, batch).
     states : receives the states, shape (number of variables of the model, batch).
     places, mixed : scratch, shapes (most mini-buckets of a variable, batch) and (most states,).
-    ratios : receives the logarithms, each 0 or less, shape (batch,).
+    ratios : to which the logarithms are added, each 0 or less, shape (batch,).
     """
     (variables, cardinalities, first, weights, starts, scopes, others, strides, shares) = proposal
     batch = ratios.size
-    for b in range(batch):
-        ratios[b] = 0.0
-    for i in range(variables.size):
+    for i in range(start, start + len(uniforms)):
         k, low, high = cardinalities[i], first[i], first[i + 1]
         for r in range(low, high):
             for b in range(batch):
@@ -85,7 +90,7 @@ def draw(
                     places[r - low, b] += stride * states[variable, b]
         if high - low == 1:
             for b in range(batch):
-                place, level, x = places[0, b], uniforms[i, b], 0
+                place, level, x = places[0, b], uniforms[i - start, b], 0
                 level -= shares[place]
                 while x < k - 1 and level >= 0.0:
                     x += 1
@@ -104,7 +109,7 @@ def draw(
                     mixed[x] += weight * shares[place + x]
             for x in range(k):
                 total += mixed[x]
-            level, x = uniforms[i, b] * total, 0
+            level, x = uniforms[i - start, b] * total, 0
             level -= mixed[0]
             while x < k - 1 and level >= 0.0:
                 x += 1

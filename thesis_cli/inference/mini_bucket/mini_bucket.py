@@ -31,6 +31,8 @@ TRIAL, TRIAL_SHARE, LAST_FIRST_SHARE = 4, 0.1, 0.3
 """Passes that compare orders, the share of the time that each may take, and that which last first has if it wins."""
 PLANNING = 0.2
 """Share of the time left for a stage in which larger tables are planned."""
+WORTH = 1.0
+"""Nats that a pass gains at least to go on after `patience`: what twice or thrice as many samples gain."""
 RESERVE = 0.1
 """Share of the time that is kept for what no deadline interrupts."""
 SEARCH, SEARCH_SHARE, LEAST_SEARCH = 10.0, 0.3, 1.0
@@ -65,6 +67,7 @@ class Tightened:
     plan, state : mini-buckets, and their weights and shifts.
     value, margin : bound in nats, and how far rounding may have moved it.
     passes : forward passes so far.
+    patience : `time.monotonic()` after which a pass that gains less than `WORTH` is the last.
     """
 
     side: Side
@@ -73,6 +76,7 @@ class Tightened:
     value: float = math.nan
     margin: float = 0.0
     passes: int = 0
+    patience: float = math.inf
 
     @property
     def bound(self) -> float:
@@ -117,9 +121,12 @@ class Tightened:
                     self.value, self.margin = value, work.margin
                 if plan.exact or value == -math.inf == self.value == -sign * math.inf:
                     break
+                gained = sign * (last - value)
                 if done == 0:
                     first = value
-                elif done > 1 and sign * (last - value) <= GAIN * sign * (first - value):
+                elif done > 1 and gained <= GAIN * sign * (first - value):
+                    break
+                if gained < WORTH and time.monotonic() > self.patience:
                     break
                 last = value
                 work.backward()
@@ -179,6 +186,7 @@ def tightened(
     sides: Sequence[Side] = ("upper", "lower"),
     limit: int | None = None,
     keep: bool = False,
+    patience: float = math.inf,
 ) -> dict[Side, Tightened]:
     """The best bounds with the mini-buckets that give them; see `mini_bucket_bounds`.
 
@@ -189,8 +197,9 @@ def tightened(
     sides : bounds to compute.
     limit : largest number of entries of a table; what fits if None.
     keep : whether the memory also has to hold all tables at once.
+    patience : `time.monotonic()` after which only passes that gain much go on.
     """
-    planner, found = Planner(graph), {side: Tightened(side) for side in sides}
+    planner, found = Planner(graph), {side: Tightened(side, patience=patience) for side in sides}
 
     def fits(plan: MiniBucketPlan) -> bool:
         return plan.memory + (8 * plan.entries if keep else 0) <= memory
@@ -244,6 +253,8 @@ def _stages(
                     raise
         if plan.exact:
             return True
+        if time.monotonic() > min(each.patience for each in found.values()):
+            return False
         done = sum(each.passes for each in found.values()) - before
         pace = (time.monotonic() - began) / max(1, done) / _work(plan)
         left = deadline - time.monotonic()

@@ -13,6 +13,8 @@ from thesis_cli.models.factor_graph import FactorGraph
 
 BATCH = 1024
 """Samples drawn at once."""
+STRIDE, RESAMPLED = 16, 0.5
+"""Variables between two looks at the weights, and the share of effective ones below which they are resampled."""
 BATCHES = 4
 """Batches in which a possible configuration is looked for."""
 
@@ -57,16 +59,43 @@ class MiniBucketSampler:
         )
         self._variables = variables
         self._most = max(map(len, buckets), default=1), int(self._proposal.states.max(initial=1))
+        self._last_use = np.full(variables, -1)  # place of the last variable whose law depends on each
+        for place, bucket in enumerate(buckets):
+            self._last_use[[i for j in bucket for i in nodes[j].scope[1:]]] = place
 
     def draw(self, rng: np.random.Generator, count: int) -> tuple[Ints, Floats]:
         """Independent configurations, shape (variables, count), and ln of weight over bound of each."""
-        uniforms = rng.random((len(self._proposal.variables), count))
-        states = np.zeros((self._variables, count), np.int64)
-        found = np.empty(count)
-        draw(
-            self._proposal, uniforms, states, np.empty((self._most[0], count), np.int64), np.empty(self._most[1]), found
-        )
+        states, found = np.zeros((self._variables, count), np.int64), np.zeros(count)
+        self._draw(0, rng.random((len(self._proposal.variables), count)), states, found)
         return states, found
+
+    def _draw(self, start: int, uniforms: Floats, states: Ints, ratios: Floats) -> None:
+        places, mixed = np.empty((self._most[0], ratios.size), np.int64), np.empty(self._most[1])
+        draw(self._proposal, start, uniforms, states, places, mixed, ratios)
+
+    def population(self, rng: np.random.Generator, count: int) -> float:
+        """ln of an unbiased estimate of Z over the bound, by draws that are resampled on the way.
+
+        When few of the partial configurations bear most of the weight, all are replaced by copies of some,
+        each as often as its weight says (Doucet, de Freitas and Gordon 2001).
+        """
+        order, found = self._proposal.variables, 0.0
+        states, ratios = np.zeros((self._variables, count), np.int64), np.zeros(count)
+        for start in range(0, len(order), STRIDE):
+            stop = min(start + STRIDE, len(order))
+            self._draw(start, rng.random((stop - start, count)), states, ratios)
+            if (top := float(ratios.max())) == -np.inf:
+                return top
+            weights = np.exp(ratios - top)
+            total = float(weights.sum())
+            if stop == len(order) or total**2 < RESAMPLED * count * float(weights @ weights):
+                found += top + float(np.log(total / count))
+                levels = (np.arange(count) + rng.random()) * (total / count)
+                chosen = np.minimum(np.searchsorted(np.cumsum(weights), levels, side="right"), count - 1)
+                live = order[:stop][self._last_use[order[:stop]] >= stop]
+                states[live] = states[np.ix_(live, chosen)]
+                ratios[:] = 0.0
+        return found
 
 
 def possible_states(graph: FactorGraph, upper: Passes | None, seconds: float) -> Ints | None:

@@ -5,22 +5,28 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import NoConfiguration
 from thesis_cli.base.memory import DEFAULT_MEMORY
+from thesis_cli.inference.mini_bucket.betting import Ratios
 from thesis_cli.inference.mini_bucket.mini_bucket import Tightened, tightened
 from thesis_cli.inference.mini_bucket.sampler import BATCH, MiniBucketSampler
 from thesis_cli.models.factor_graph import FactorGraph
 
-SAMPLES = 100_000
-"""Number of samples without a deadline."""
-BOUND_SHARE, LEAST_BOUND = 0.5, 2.0
-"""Share of the time that goes to the bound, and seconds that it has at least if there are as many."""
-EFFECTIVE = 100
-"""Effective samples below which an estimate is not to be trusted."""
+SAMPLES, MOST_SAMPLES = 100_000, 2**22
+"""Number of samples without a deadline, and the most with one."""
+SECONDS_A_BOUND = 1e-6
+"""Time that the bounds take for each sample."""
+BOUND_SHARE, MOST_BOUND_SHARE, LEAST_BOUND = 0.5, 0.8, 2.0
+"""Share of the time that goes to the bound, the share while it improves fast, and seconds that it has at least if
+there are as many."""
+EFFECTIVE, EFFECTIVE_POPULATIONS = 100, 10
+"""Effective samples or populations below which an estimate is not to be trusted."""
+PILOT, POPULATION_STAKE = 2048, 0.3
+"""Samples that tell whether others would be too few effective ones, and the stake on the first populations."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,7 @@ class ImportanceEstimate:
     effective : number of equal weights that would have the same error.
     bound : the upper bound on ln Z that bounds the weights.
     exact : whether no bucket had to be divided, so that all weights are Z.
+    unit : what the samples are: `samples`, or `populations` that were resampled on the way.
     """
 
     value: float
@@ -48,11 +55,12 @@ class ImportanceEstimate:
     effective: float
     bound: float
     exact: bool = False
+    unit: Literal["samples", "populations"] = "samples"
 
     @property
     def trusted(self) -> bool:
         """Whether enough samples bear the estimate for its standard error to mean something."""
-        return self.effective >= EFFECTIVE
+        return self.effective >= (EFFECTIVE if self.unit == "samples" else EFFECTIVE_POPULATIONS)
 
 
 def importance_estimate(
@@ -69,7 +77,8 @@ def importance_estimate(
 
     Each variable, the last eliminated first, is drawn from the mixture q = sum_r w_r q_r of what its
     mini-buckets say, with the Holder weights w_r. The weight of a configuration is the bound times
-    the product of prod_r q_r^w_r / q over the variables, and no factor exceeds 1.
+    the product of prod_r q_r^w_r / q over the variables, and no factor exceeds 1. If some first samples,
+    which do not count, show that too few would be effective, half of them are drawn in populations.
 
     Parameters
     ----------
@@ -82,70 +91,57 @@ def importance_estimate(
     OutOfTime : the time was up before the first bound.
     """
     now = time.monotonic()
-    until = None if deadline is None else min(deadline, now + max(LEAST_BOUND, BOUND_SHARE * (deadline - now)))
-    best = tightened(graph, memory, until, sides=("upper",), limit=limit, keep=True)["upper"]
+    until, patience = None, math.inf
+    if deadline is not None:
+        until = min(deadline, now + max(LEAST_BOUND, MOST_BOUND_SHARE * (deadline - now)))
+        patience = now + BOUND_SHARE * (deadline - now)
+    best = tightened(graph, memory, until, sides=("upper",), limit=limit, keep=True, patience=patience)["upper"]
     if best.value == -math.inf:
         raise NoConfiguration()
+    if best.plan and best.plan.exact:
+        return ImportanceEstimate(best.value, 0.0, best.value, best.value, confidence, 0, 0.0, best.value, exact=True)
     sampler = MiniBucketSampler(best.passes_again(), len(graph.cardinalities))
-    most = samples or (SAMPLES if deadline is None else 2**62)
-    total = Ratios()
+    most, began = samples or (SAMPLES if deadline is None else MOST_SAMPLES), time.monotonic()
+    error, populations, planned = 1 - confidence, None, most
+    pilot = Ratios(error, planned)
+    pilot.add(sampler.draw(rng, min(PILOT, most))[1])
+    if deadline is not None:
+        pace = SECONDS_A_BOUND + (time.monotonic() - began) / pilot.count
+        planned = min(most, max(BATCH, int((deadline - time.monotonic()) / pace)))
+    if pilot.effective * planned < EFFECTIVE * pilot.count:
+        planned = max(1, planned // 2)
+        most = most // 2 if deadline is None else most
+        half = None if deadline is None else (deadline + time.monotonic()) / 2
+        populations = _populations(sampler, rng, error, max(1, planned // BATCH), half)
+    total = Ratios(error, planned, pilot.stake())
     while total.count < most:
         total.add(sampler.draw(rng, min(BATCH, most - total.count))[1])
-        if deadline is not None and time.monotonic() > deadline:
+        if deadline is not None and time.monotonic() + SECONDS_A_BOUND * total.count > deadline:
             break
-    return total.estimate(best, confidence)
+    return _estimate(total, populations, best, confidence)
 
 
-class Ratios:
-    """Running sums of weights over their bound, given by logarithms."""
+def _populations(
+    sampler: MiniBucketSampler, rng: np.random.Generator, error: float, planned: int, deadline: float | None
+) -> Ratios:
+    """Estimates of Z over the bound by resampled populations: so many, or as many as the deadline allows."""
+    found = Ratios(error, planned, POPULATION_STAKE)
+    while found.count < planned if deadline is None else not found.count or time.monotonic() < deadline:
+        found.add(np.array([sampler.population(rng, BATCH)]))
+    return found
 
-    def __init__(self) -> None:
-        self.count, self._top = 0, -math.inf
-        self._sum = self._squares = 0.0  # of exp(ratio - top)
 
-    def add(self, logs: Floats) -> None:
-        """Take more of them."""
-        self.count += logs.size
-        if (top := float(logs.max(initial=-math.inf))) > self._top:
-            shrink = math.exp(self._top - top)
-            self._sum, self._squares, self._top = self._sum * shrink, self._squares * shrink**2, top
-        if self._top > -math.inf:
-            relative = np.exp(logs - self._top)
-            self._sum += float(relative.sum())
-            self._squares += float(relative @ relative)
-
-    def estimate(self, best: Tightened, confidence: float) -> ImportanceEstimate:
-        """Estimate ln Z from the weights.
-
-        From above, by the empirical Bernstein bound (Maurer and Pontil 2009, Theorem 4), with half of
-        the probability of an error. From below, by the same and by Markov's inequality, which bounds
-        how far the mean exceeds Z, with a quarter each.
-        """
-        n, top, error = self.count, self._top, 1 - confidence
-        assert best.plan is not None
-        if best.plan.exact:
-            return ImportanceEstimate(best.value, 0.0, best.value, best.value, confidence, n, n, best.value, exact=True)
-        mean = self._sum / n
-        variance = max(0.0, self._squares - n * mean**2) / max(1, n - 1)
-        log_mean = top + math.log(mean) if mean else -math.inf
-
-        def deviation(side: float) -> float:
-            """ln of how far the mean is from its expectation at most, with probability 1 - side."""
-            level = math.log(2 / side)
-            spread = top + 0.5 * math.log(2 * variance * level / n) if variance else -math.inf
-            return float(np.logaddexp(spread, math.log(7 * level / (3 * max(1, n - 1)))))
-
-        high = min(0.0, float(np.logaddexp(log_mean, deviation(error / 2))))
-        low = log_mean + math.log(error / 4)
-        if (gap := deviation(error / 4) - log_mean if mean else 0.0) < 0:
-            low = max(low, log_mean + math.log1p(-math.exp(gap)))
-        return ImportanceEstimate(
-            best.value + log_mean,
-            math.sqrt(variance / n) / mean if mean and n > 1 else math.inf,
-            best.value + low - best.margin,
-            best.bound + high,
-            confidence,
-            n,
-            self._sum**2 / self._squares if mean else 0.0,
-            best.bound,
-        )
+def _estimate(total: Ratios, populations: Ratios | None, best: Tightened, confidence: float) -> ImportanceEstimate:
+    """The estimate of ln Z from weights over the bound of `best`."""
+    borne = total if populations is None else populations
+    return ImportanceEstimate(
+        best.value + borne.log_mean,
+        borne.relative_error,
+        best.value + borne.low() - best.margin,
+        best.bound + total.high(),
+        confidence,
+        borne.count,
+        borne.effective,
+        best.bound,
+        unit="samples" if populations is None else "populations",
+    )

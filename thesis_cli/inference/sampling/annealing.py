@@ -6,7 +6,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 
@@ -29,6 +30,9 @@ STREAMS = 32
 """Most slices of the chains, each with random numbers of its own, whatever the number of threads."""
 
 
+Found = TypeVar("Found")
+
+
 @dataclass(frozen=True, eq=False)
 class Annealed:
     """Importance weights of independent chains.
@@ -39,11 +43,13 @@ class Annealed:
     steps : inverse temperatures from 0 to 1, ascending.
     seen : ln of the sum over the different configurations in which chains ended, less its rounding, and so a
         lower bound on ln Z; -inf if none is possible.
+    ends : configurations in which the chains ended, shape (chains, n); empty for chains that run backwards.
     """
 
     logs: Floats
     steps: Floats
     seen: float = -math.inf
+    ends: Ints = field(default_factory=lambda: np.empty((0, 0), np.int64))
 
     @property
     def value(self) -> float:
@@ -149,9 +155,8 @@ def annealed(
     ModelTooLarge, NoConfiguration : as for `GibbsPath`.
     """
     path, steps, main = _prepared(graph, chains, temperatures, seed)
-    ends: list[Ints] = []
 
-    def work(count: int, rng: np.random.Generator, tick: Tick) -> Floats:
+    def work(count: int, rng: np.random.Generator, tick: Tick) -> tuple[Floats, Ints]:
         state = path.start(rng, count)
         logs = np.full(count, path.log_z0)
         for before, b in itertools.pairwise(steps):
@@ -159,13 +164,12 @@ def annealed(
             if b < 1:
                 path.sweep(state, b, rng)
             tick(count)
-        possible = path.possible(state)
-        logs[~possible] = -math.inf
-        ends.append(state.states[possible])
-        return logs
+        logs[~path.possible(state)] = -math.inf
+        return logs, state.states
 
-    logs = np.concatenate(_over_chains(work, chains, main, jobs, progress))
-    return Annealed(logs, steps, _seen(graph, np.concatenate(ends)))
+    parts = _over_chains(work, chains, main, jobs, progress)
+    logs, ends = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return Annealed(logs, steps, _seen(graph, ends[logs > -math.inf]), ends)
 
 
 def _seen(graph: FactorGraph, states: Ints) -> float:
@@ -303,12 +307,12 @@ def _steps(path: GibbsPath, temperatures: int, rng: np.random.Generator) -> Floa
 
 
 def _over_chains(
-    work: Callable[[int, np.random.Generator, Tick], Floats],
+    work: Callable[[int, np.random.Generator, Tick], Found],
     chains: int,
     seed: np.random.SeedSequence,
     jobs: int,
     progress: Tick | None,
-) -> list[Floats]:
+) -> list[Found]:
     """Results of slices of the chains, each with random numbers of its own."""
     slices = min(STREAMS, math.ceil(chains / 8))
     counts = [len(part) for part in np.array_split(np.arange(chains), slices)]
@@ -320,7 +324,7 @@ def _over_chains(
             if progress:
                 progress(done)
 
-        def one(count: int, stream: np.random.SeedSequence) -> Floats:
+        def one(count: int, stream: np.random.SeedSequence) -> Found:
             return work(count, np.random.default_rng(stream), tick)
 
         return list(threads.map(one, counts, seed.spawn(slices)))
