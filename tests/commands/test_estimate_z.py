@@ -4,8 +4,8 @@ import json
 import math
 import os
 import sys
-from pathlib import Path
 from io import BytesIO
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
