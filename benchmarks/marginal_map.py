@@ -6,11 +6,11 @@ processes, so that the load of the machine does not matter. Planning and compila
 """
 
 import argparse
-import os
 import time
 from pathlib import Path
 
 import numpy as np
+from clock import cpu_seconds
 
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError, WorkFailed
@@ -19,10 +19,6 @@ from thesis_cli.inference.marginal_map.marginal_map import marginal_map
 from thesis_cli.studies.models.families import MEMBERS
 
 SHARES = 25, 50
-
-
-def cpu_seconds():
-    return sum(os.times()[:4])
 
 
 def query(member, graph, share):

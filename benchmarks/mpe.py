@@ -1,10 +1,10 @@
-"""The most probable configuration of models beyond proof: what is found in 15 s of one core.
+"""The most probable configuration of models beyond proof: what `map` and toulbar2's variable neighbourhood search
+(Ouali et al. 2017) find in 15 CPU seconds, with those of child processes, so that the load of the machine does not
+matter.
 
-`python benchmarks/mpe.py [SECONDS] [NAME ...]`. Families are like side chains of proteins, objects in pictures,
-Potts models, and grids with few or two states. Columns: TRW-S alone, which is what `map` found before it had moves of
-blocks; moves of blocks from there, in CPU seconds; toulbar2's variable neighbourhood search alone, in CPU
-seconds of a process of its own; `map` as it is, in wall-clock seconds, with its bound. Times to load code are not
-counted but for `map`.
+`python benchmarks/mpe.py [SECONDS] [NAME ...]` makes the models from seeds of their names: side chains of proteins,
+objects in pictures, dense and Potts models, grids with few or two states, a torus. Each search runs in a process of
+its own, whose time to load code counts for `map` alone. Prints a table in Markdown; docs/map.md has it.
 """
 
 import subprocess
@@ -12,13 +12,13 @@ import sys
 import time
 
 import numpy as np
+from clock import cpu_seconds
 
 from thesis_cli.inference.best_configuration import best_configuration
 from thesis_cli.inference.external.cost_function_process import MapProblem, Model, _post
-from thesis_cli.inference.message_passing.block_search import BlockSearch
-from thesis_cli.inference.message_passing.trws import TRWS
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import random_spin_glass
+from thesis_cli.studies.models import network
 
 SECONDS = 15.0
 
@@ -43,6 +43,14 @@ def objects(parts, places, rng):
     return FactorGraph([places] * parts, factors)
 
 
+def dense(parts, states, rng):
+    """All pairs tied, by tables of their own."""
+    factors = [Factor((i,), rng.normal(size=states)) for i in range(parts)]
+    for i in range(parts):
+        factors += [Factor((j, i), rng.normal(size=(states, states))) for j in range(i)]
+    return FactorGraph([states] * parts, factors)
+
+
 def potts(parts, states, degree, rng):
     """Random pairs, each with a reward or a cost for the same state."""
     factors = [Factor((i,), rng.normal(0, 1, states)) for i in range(parts)]
@@ -63,12 +71,19 @@ def grid(side, states, rng):
     return FactorGraph([states] * side**2, factors + [Factor(p, rng.normal(0, 2, (states, states))) for p in pairs])
 
 
+def torus(side, coupling, rng):
+    """The torus of `make families`, of another size."""
+    return network.torus(side, coupling, rng).graph
+
+
 MODELS = {
     "protein-20x20": (protein, 20, 20, 0.5),
     "protein-40x40": (protein, 40, 40, 0.4),
     "protein-60x80": (protein, 60, 80, 0.35),
     "objects-60x20": (objects, 60, 20),
     "objects-30x60": (objects, 30, 60),
+    "dense-40x20": (dense, 40, 20),
+    "dense-80x40": (dense, 80, 40),
     "potts-100x20": (potts, 100, 20, 20),
     "potts-200x40": (potts, 200, 40, 8),
     "grid-40x5": (grid, 40, 5),
@@ -76,6 +91,7 @@ MODELS = {
     "grid-80x3": (grid, 80, 3),
     "grid-40x2": (grid, 40, 2),
     "grid-80x2": (grid, 80, 2),
+    "torus-40": (torus, 40, 2.0),
 }
 
 
@@ -84,20 +100,16 @@ def model(name):
     return kind(*sizes, np.random.default_rng(list(name.encode())))
 
 
-def by_blocks(graph, states, seconds):
-    search = BlockSearch(graph)
-    search.improve(states, visits=1)  # compiles
-    began = time.process_time()
-    while time.process_time() - began < seconds:
-        value, states = search.improve(states, seconds=0.1)
-    return value
+def by_map(graph, seconds):
+    time.monotonic = cpu_seconds  # the limits of the search
+    found = best_configuration(graph, time_limit=seconds)
+    return found.value, found.bound
 
 
-def by_neighbourhoods(name, seconds):
-    """toulbar2's search, from its first solution; prints the log-potential that it ends with."""
+def by_neighbourhoods(graph, seconds):
+    """toulbar2's search, from its first solution."""
     import pytoulbar2
 
-    graph = model(name)
     none = np.empty((0, len(graph.cardinalities)), np.int64)
     problem = MapProblem(np.zeros(sum(graph.cardinalities)), -np.inf, None, none)
     whole = Model(graph.cardinalities, graph.factors)
@@ -106,31 +118,38 @@ def by_neighbourhoods(name, seconds):
     network.CFN.timer(int(seconds))
     _post(network, whole, costs, none)
     found = network.Solve()
+    if found is None:
+        return (-np.inf,)
     states = np.zeros((1, len(graph.cardinalities)), np.int64)
-    if found is not None:
-        states[0, whole.kept] = found[0]
-    print("found", graph.log_potential(states)[0] if found is not None else -np.inf)
+    states[0, whole.kept] = found[0]
+    return (graph.log_potential(states)[0],)
+
+
+SEARCHES = {"map": by_map, "toulbar2": by_neighbourhoods}
+
+
+def found_by(search, name, seconds):
+    """Numbers that a search prints at the end, in a process of its own; none if it dies."""
+    how = [sys.executable, __file__, search, name, str(seconds)]
+    said = subprocess.run(how, capture_output=True, text=True, check=False).stdout.splitlines()
+    return [float(word) for word in said[-1].split()[1:]] if said and said[-1].startswith("found") else []
 
 
 def main():
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else SECONDS
-    print(f"{'model':14} {'TRW-S':>11} {'blocks':>11} {'toulbar2':>11} {'map':>11} {'bound':>11}  method of map")
+    print(
+        "| model | `map` | toulbar2 | `map` less toulbar2 | no configuration above |\n| --- | --: | --: | --: | --: |"
+    )
     for name in sys.argv[2:] or MODELS:
-        graph = model(name)
-        solver = TRWS(graph)
-        solver.limit(seconds / 4)
-        values, states, _ = solver.solve(np.zeros((1, sum(graph.cardinalities))))
-        moved = by_blocks(graph, states[0], seconds)
-        how = [sys.executable, __file__, "toulbar2", name, str(seconds)]
-        said = subprocess.run(how, capture_output=True, text=True, check=False).stdout.split()
-        peer = float(said[-1]) if "found" in said else -np.inf
-        whole = best_configuration(graph, time_limit=seconds)
-        row = " ".join(f"{value:11.3f}" for value in (values[0], moved, peer, whole.value, whole.bound))
-        print(f"{name:14} {row}  {whole.method}", flush=True)
+        value, bound, _ = found_by("map", name, seconds)
+        peer, *_ = found_by("toulbar2", name, seconds) or [-np.inf]
+        theirs, less = ("none", "") if peer == -np.inf else (f"{peer:.1f}", f"{value - peer:.1f}")
+        print(f"| {name} | {value:.1f} | {theirs} | {less} | {bound:.1f} |", flush=True)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["toulbar2"]:
-        by_neighbourhoods(sys.argv[2], float(sys.argv[3]))
+    if sys.argv[1:2] and sys.argv[1] in SEARCHES:
+        numbers = SEARCHES[sys.argv[1]](model(sys.argv[2]), float(sys.argv[3]))
+        print("\nfound", *map(float, numbers), cpu_seconds())
     else:
         main()

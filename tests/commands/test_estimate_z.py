@@ -5,6 +5,7 @@ import math
 import os
 import sys
 from io import BytesIO
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -409,6 +410,13 @@ def test_the_plan_says_what_exact_takes_and_runs_nothing(cli, monkeypatch):
         taken = table[table["taken"]]
         assert list(taken["algorithm"].str.replace(" in NumPy", "")) == [method]
         assert (taken["fits"] & (taken["gib"] > 0) & (taken["seconds"] > 0) & (taken["slices"] == 1)).all()
+
+
+def test_the_plan_of_a_model_without_configurations_says_so(cli):
+    Path("none.uai").write_text("MARKOV 2 2 2 3 1 0 1 0 2 0 1 2 1 0 2 0 1 4 1 1 1 1\n")
+    assert cli("estimate-z", "none.uai", "--plan").err.startswith(
+        "error: none.uai: no configuration is possible (Z = 0)"
+    )
 
 
 def test_the_plan_of_a_model_that_is_too_large_names_what_it_needs(cli, wide):

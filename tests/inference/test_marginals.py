@@ -53,6 +53,12 @@ def test_nodes_below_the_evidence_come_part_by_part(seed):
     assert found.log_z == pytest.approx(np.logaddexp.reduce(graph.log_potential(all_states(graph))), abs=1e-10)
 
 
+def test_a_part_may_depend_on_nothing_that_is_left():
+    found = _by_parts(FactorGraph([3, 3], [Factor((0, 1), np.eye(3))]), 2**20)
+    assert found.log_z == pytest.approx(np.log(3 * (np.e + 2)), abs=1e-12)
+    np.testing.assert_allclose(found.probabilities, np.full(6, 1 / 3))
+
+
 def test_no_parts_where_one_does_not_fit():
     assert _by_parts(causes(2, 3, 2, 0.5, np.random.default_rng(0)).conditioned(), 0) is None
 

@@ -51,6 +51,13 @@ def test_solvers_of_grids_rank_under_evidence(solver):
     np.testing.assert_array_equal(found.states, agree[order])
 
 
+@pytest.mark.parametrize("solver", ["elimination", "grid"])
+def test_configurations_that_differ_by_all_the_range_are_ranked(solver):
+    found = best_configurations(FactorGraph([2], [Factor((0,), np.array([3.5e71, -7e71]))]), 5, solver)
+    assert found.complete
+    np.testing.assert_array_equal(found.values, [3.5e71, -7e71])
+
+
 def test_vectors_are_ranked_by_index(monkeypatch):
     values = np.random.default_rng(0).normal(size=200_000)
     values[::3] = -np.inf

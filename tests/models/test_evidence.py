@@ -60,6 +60,7 @@ def test_names_take_precedence_over_numbers_and_files(tmp_path, monkeypatch):
         (["xray=2"], ["state of xray '2'", "'yes', 'no'"]),
         (["xray=yes", "6=1"], ["evidence 6=1", "xray is observed already"]),
         (["nowhere.evid"], ["nowhere.evid: cannot be read", "NAME=STATE"]),
+        ([""], ["asia.bif: the evidence is empty", "NAME=STATE"]),
         (["either=no", "lung=yes"], ["forbids the evidence"]),
     ],
 )

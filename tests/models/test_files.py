@@ -1,4 +1,5 @@
 import io
+import os
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -29,6 +30,16 @@ def save(folder, name):
     else:
         path.write_text("log_potential\n0.5\n-inf\n-2\n")
     return path
+
+
+@pytest.mark.parametrize("name", ["v.npy", "v.npz", "v.csv"])
+def test_a_pipe_is_read_once(tmp_path, name):
+    ends = os.pipe()
+    os.write(ends[1], save(tmp_path, name).read_bytes())
+    os.close(ends[1])
+    model = load_model(f"/dev/fd/{ends[0]}", "csv" if name == "v.csv" else None)
+    os.close(ends[0])
+    np.testing.assert_array_equal(model.values, VALUES)
 
 
 @pytest.mark.parametrize("name", ["v.npy", "v.npz", "v.csv"])

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.errors import InputError, about
+from thesis_cli.base.errors import InputError, NoConfiguration, about
 from thesis_cli.base.parallel import jobs_or_all
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
@@ -255,6 +255,8 @@ def _plan(request: EstimateZRequest, model: Model, seed: int) -> EstimateZResult
     seconds = request.time_limit or (math.inf if request.method == "exact" else TIME_LIMIT)
     if isinstance(model, FactorGraph):
         plan = exact.exact_plan(model, *limits, seconds, jobs_or_all(request.jobs), whole=True)
+        if not plan.candidates:
+            raise NoConfiguration()
         found, takes = plan.candidates, plan.takes
     else:
         found = (exact.enumerated(model, request.max_configurations),)

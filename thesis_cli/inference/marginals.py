@@ -195,7 +195,8 @@ def _by_parts(graph: FactorGraph, memory: int) -> Marginals | None:
         own = part and _by_routes(*backward_routes(part[0], memory))
         if not part or not own:
             return None
-        log_z, method = small.constant + part[1] + own.log_z, own.method
+        free = sum(math.log(states[i]) for i in kept.difference(part[2]))
+        log_z, method = small.constant + part[1] + own.log_z + free, own.method
         tables = np.split(own.probabilities, np.cumsum(part[0].cardinalities))
         for i, table in zip(part[2], tables, strict=False):
             found[i] = table

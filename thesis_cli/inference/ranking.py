@@ -168,7 +168,7 @@ class _Partition:
         cardinalities = np.array(self._graph.cardinalities)
         self._starts = np.cumsum(cardinalities) - cardinalities
         self._free = np.flatnonzero(cardinalities > 1)
-        self._penalty = 1 + sum(float(np.ptp(f.table[f.table > -np.inf])) for f in self._graph.factors)
+        self._penalty = 1 + 2 * sum(float(np.ptp(f.table[f.table > -np.inf])) for f in self._graph.factors)
 
     def configurations(self) -> Iterator[Ints]:
         """Configurations from the best on, until the next is not certain in time (OutOfTime)."""

@@ -60,6 +60,8 @@ def _parts(graph: FactorGraph, entry: str | Path) -> Sequence[str | Path]:
 
 def _observations(graph: FactorGraph, entry: str | Path) -> dict[int, int]:
     """The observed variables and their states that one entry gives."""
+    if entry == "":
+        raise InputError("the evidence is empty", FORMS)
     splits = [] if isinstance(entry, Path) else _splits(entry)
     known = graph.names.variables if graph.names else ()
     for name, state in sorted(splits, key=lambda split: (split[0] not in known, -len(split[0]))):

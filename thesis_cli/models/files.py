@@ -16,7 +16,7 @@ from thesis_cli.base.files import is_npy
 from thesis_cli.models import networks, vector
 from thesis_cli.models.evidence import condition
 from thesis_cli.models.factor_graph import FactorGraph, LogPotentials, Model
-from thesis_cli.models.tokens import decode, is_number, read_whole, too_large, unreadable
+from thesis_cli.models.tokens import decode, is_number, too_large, unreadable
 
 VECTORS = ("csv", "npy", "npz")
 FORMATS = ("uai", "fg", "bif", "cnf", "xmlbif", "net", "xdsl", *VECTORS)
@@ -104,18 +104,22 @@ def _parser(kind: str) -> Callable[[str, str], FactorGraph]:
 
 
 def _read(path: str | Path, format: str | None) -> bytes | None:
-    """The bytes of the file, or None for an NPY file, which is mapped instead."""
+    """The bytes of the file, or None for an NPY file, which is mapped instead. A pipe can be read but once."""
     if str(path) == "-":
         if sys.stdin is None:
             raise InputError("is closed", "write a model to it")
         data = sys.stdin.buffer.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise too_large("standard input", MAX_BYTES, "write the vector to an NPY file")
-        return data
-    with open(path, "rb") as file:
-        if is_npy(file.read(8)) and format in (None, "npy"):
-            return None
-    return read_whole(path, MAX_BYTES, "write a vector as NPY, which is read a block at a time")
+        name, remedy = "standard input", "write the vector to an NPY file"
+    else:
+        with open(path, "rb") as file:
+            head = file.read(8)
+            if is_npy(head) and format in (None, "npy") and file.seekable():
+                return None
+            data = head + file.read(MAX_BYTES + 1 - len(head))
+        name, remedy = str(path), "write a vector as NPY, which is read a block at a time"
+    if len(data) > MAX_BYTES:
+        raise too_large(name, MAX_BYTES, remedy)
+    return data
 
 
 def _format_of(path: str | Path, data: bytes, name: str) -> str:

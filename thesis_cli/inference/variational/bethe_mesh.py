@@ -131,7 +131,7 @@ def best_pairs(coupling: Floats, q: Floats, r: Floats) -> Floats:
     with np.errstate(over="ignore"):
         k = 1 / np.expm1(coupling)
     root = np.sqrt((q - r) ** 2 + k * k + 2 * k * (q + r - 2 * q * r))
-    return np.asarray(2 * (1 + k) * q * r / (q + r + k + root))
+    return np.asarray(2 * (1 + k) * q * r / np.maximum(q + r + k + root, 1e-300))
 
 
 class Mesh(NamedTuple):
@@ -192,6 +192,8 @@ def bethe_optimum(graph: FactorGraph, epsilon: float, most_arcs: int) -> BetheOp
     if not epsilon > 0:
         raise InputError(f"epsilon is {epsilon:g}", "it must be above 0")
     model = Attractive.of(graph)
+    if not model.field.size:
+        return BetheOptimum(model.constant, model.constant, model.field, np.zeros(0, np.int64), 0)
     low, high = model.stationary()
     best = max((expit(low), expit(high)), key=model.value)
     upper, cuts, scale = math.inf, 0, 1.0
@@ -331,4 +333,5 @@ def polished(model: Attractive, q: Floats, low: Floats, high: Floats) -> Floats:
 
 
 def _log_odds(q: Floats) -> Floats:
-    return np.asarray(np.log(q) - log1p(-q))
+    """Log odds, finite where q rounds to 0 or 1."""
+    return np.asarray(np.log(np.maximum(q, 1e-300)) - log1p(-np.minimum(q, 1 - 2.0**-53)))

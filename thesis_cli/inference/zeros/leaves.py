@@ -36,7 +36,7 @@ def summed(small: Reduction) -> tuple[FactorGraph, float]:
 
 def without_leaves(graph: FactorGraph, kept: Collection[int] = ()) -> tuple[FactorGraph, float, list[int]] | None:
     """The model once leaves are summed out, ln of what that gives, and which variables it has left; None
-    if it has no leaves.
+    if it has no leaves. A kept variable on which nothing depends is not left, and not summed over.
 
     Parameters
     ----------
