@@ -143,7 +143,7 @@ def main():
     for name in sys.argv[2:] or MODELS:
         value, bound, _ = found_by("map", name, seconds)
         peer, *_ = found_by("toulbar2", name, seconds) or [-np.inf]
-        theirs, less = ("none", "") if peer == -np.inf else (f"{peer:.1f}", f"{value - peer:.1f}")
+        theirs, less = ("none", "") if peer == -np.inf else (f"{peer:.1f}", f"{round(value - peer, 1) + 0.0}")
         print(f"| {name} | {value:.1f} | {theirs} | {less} | {bound:.1f} |", flush=True)
 
 

@@ -1,11 +1,12 @@
 import math
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from thesis_cli.base.errors import ModelTooLarge
-from thesis_cli.inference import exact
+from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
+from thesis_cli.inference import exact, marginals
 from thesis_cli.inference.elimination import slices
 from thesis_cli.inference.elimination.plan import make_plan
 from thesis_cli.inference.elimination.tree import Room
@@ -29,6 +30,18 @@ def test_each_model_takes_its_route_to_the_same_number(monkeypatch):
         exact_log_partition_function(graph, memory=10, max_configurations=10)
     vector = LogPotentials(zipf(10, 1.0))
     assert exact_log_partition_function(vector) == (pytest.approx(log_partition_function(vector)), "enumeration")
+
+
+def test_a_grid_without_configurations_makes_no_warning(monkeypatch):
+    one_each = [Factor((i,), np.array(row)) for i in (0, 2) for row in ([0, -np.inf, -np.inf], [-np.inf, 0, 0])]
+    graph = FactorGraph([3] * 4, [*one_each, *(Factor(e, np.ones((3, 3))) for e in ((0, 1), (2, 3), (0, 2)))])
+    for module in (exact, marginals):
+        monkeypatch.setattr(module, "small_elimination", lambda *_: None)
+        monkeypatch.setattr(module, "INSTANT", 0.0)
+    with warnings.catch_warnings(action="error"):
+        assert exact_log_partition_function(graph)[0] == -np.inf
+        with pytest.raises(NoConfiguration):
+            marginals.backward_routes(graph, 2**20)
 
 
 def test_a_grid_whose_weights_would_underflow_is_summed_by_elimination():

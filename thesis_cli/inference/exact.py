@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from thesis_cli.base.child import Attempt, Failed, attempts
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, OutOfTime, UnsuitableModel
 from thesis_cli.base.memory import DEFAULT_MEMORY
@@ -254,7 +256,8 @@ def _candidates(
     if small := small_elimination(graph, memory):
         yield _prepared(SMALL, small)
     try:
-        grid = GridTransfer(graph, memory, sums_only=True, jobs=jobs)
+        with np.errstate(over="ignore"):  # where sites have no possible state
+            grid = GridTransfer(graph, memory, sums_only=True, jobs=jobs)
         if grid.summable:
             yield _prepared(grid.name, grid)
     except UnsuitableModel:

@@ -151,7 +151,8 @@ def backward_routes(graph: FactorGraph, memory: int) -> tuple[list[BackwardRoute
 
 def _grid_route(graph: FactorGraph, memory: int) -> list[BackwardRoute]:
     try:
-        grid = GridTransfer(graph, memory, sums_only=True)
+        with np.errstate(over="ignore"):  # where sites have no possible state
+            grid = GridTransfer(graph, memory, sums_only=True)
     except (UnsuitableModel, ModelTooLarge):
         return []
     seconds = grid.cost_of_marginals().seconds

@@ -158,8 +158,7 @@ class GeneralSteps:
 
     def __init__(self, unary: Floats, right: Floats, down: Floats, width: int, *, soft: bool) -> None:
         tables = [unary, right, down]
-        tops = [t.reshape(len(t), -1).max(axis=1) for t in tables]
-        tops = [np.where(top > -np.inf, top, 0.0) for top in tops]
+        tops = [np.maximum(t.reshape(len(t), -1).max(axis=1), -np.finfo(float).max) for t in tables]
         self._width, self._count = width, unary.shape[1]
         self._unary, self._right, self._down = (
             np.exp(t - top.reshape(-1, *[1] * (t.ndim - 1))) for t, top in zip(tables, tops, strict=True)
