@@ -270,6 +270,7 @@ def disagreeing():
         (disagreeing(), {}, "disagree on the states of a"),
         (LinearGaussianBayesianNetwork([("a", "b")]), {}, "no tables of discrete variables"),
         (FactorGraph([2], [Factor((0,), np.array([0.0, -np.inf]))]), {"evidence": ["0=1"]}, "forbids the evidence"),
+        (FactorGraph([2], [Factor((0,), np.array([1e308, 0.0]))] * 2), {}, "add up to more than 1.8e308"),
     ],
 )
 def test_invalid_models_are_refused(source, options, fragment):

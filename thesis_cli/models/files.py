@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import math
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -168,8 +169,13 @@ def model_of(source: Any, evidence: Sequence[str | Path] | None = None, probabil
 
     Raises
     ------
-    InputError : the object is no model, or the evidence does not go with it.
+    InputError : the object is no model, its log-potentials may add up to more than a double holds, or
+        the evidence does not go with it.
     """
+    if isinstance(source, FactorGraph) and not math.isfinite(
+        sum(max(float(f.table.max()), 0.0) for f in source.factors)
+    ):
+        raise InputError("log-potentials may add up to more than 1.8e308", "subtract a constant from a table")
     if isinstance(source, FactorGraph | LogPotentials):
         return conditioned(source, evidence)
     if is_pgmpy(source):
