@@ -9,7 +9,7 @@ import pytest
 import thesis_cli
 from tests.commands.test_dp_release import SCHEMA, write
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.locks import locked
+from thesis_cli.base.files import locked
 from thesis_cli.privacy.accounting.ledger import Ledger
 from thesis_cli.privacy.measure import measure
 from thesis_cli.privacy.mechanisms.mechanism import Noised

@@ -16,7 +16,7 @@ import thesis_cli
 from tests.commands.test_dp_release import BUDGET, FAST, ROOT, people, read  # noqa: F401  a fixture
 from thesis_cli.base import files
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.locks import locked
+from thesis_cli.base.files import locked
 from thesis_cli.commands.core.result import PLACEHOLDER
 from thesis_cli.privacy.accounting.ledger import Ledger
 from thesis_cli.privacy.release import release

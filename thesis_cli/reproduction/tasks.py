@@ -28,8 +28,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol, Self, overload
 
 from thesis_cli.base.errors import InputError, WorkFailed, without_secrets
-from thesis_cli.base.files import atomic, to_json, write_atomic
-from thesis_cli.base.locks import locked
+from thesis_cli.base.files import atomic, locked, to_json, write_atomic
 
 SEGMENTS = "segments"
 """Folder of the segments, in the folder of a store."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from thesis_cli.base.errors import WorkFailed, describe
-from thesis_cli.base.locks import locked
+from thesis_cli.base.files import locked
 from thesis_cli.synthesis.language.dsl import Semantics
 from thesis_cli.synthesis.language.program import parse
 from thesis_cli.synthesis.language.task import Task, check

@@ -12,8 +12,7 @@ import pytest
 
 from tests.conftest import ROOT
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.files import file_identity
-from thesis_cli.base.locks import locked
+from thesis_cli.base.files import file_identity, locked
 from thesis_cli.privacy.accounting import ledger as ledger_module
 from thesis_cli.privacy.accounting.chain import FORMAT_1, Book
 from thesis_cli.privacy.accounting.ledger import FORMAT, HOLDS, Ledger
@@ -423,7 +422,7 @@ def test_a_spend_under_a_removed_lock_is_refused(ledger, monkeypatch):
 
 
 def test_no_message_advises_to_remove_a_lock():
-    files = "base/locks.py", "privacy/accounting/ledger.py", "privacy/accounting/storage.py"
+    files = "base/files.py", "privacy/accounting/ledger.py", "privacy/accounting/storage.py"
     texts = "".join((ROOT / "thesis_cli" / name).read_text() for name in files)
     strings = [
         node.value

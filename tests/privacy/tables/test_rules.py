@@ -13,8 +13,7 @@ from thesis_cli.privacy.release.files import read_release
 from thesis_cli.privacy.release.record import rows_text
 from thesis_cli.privacy.release.release import ReleasePlan, private_record, synthetic
 from thesis_cli.privacy.tables.expressions import Formula, read_columns
-from thesis_cli.privacy.tables.repair import drawn, obey
-from thesis_cli.privacy.tables.schema import Boolean, Category, Date, Integer, Real, Schema
+from thesis_cli.privacy.tables.schema import Boolean, Category, Date, Integer, Real, Schema, drawn, obey
 
 WORK = (Integer("age", 16, 80), Integer("education", 0, 18, missing=True), Integer("experience", 0, 60, missing=True))
 AGE = "experience == age - education - 6"

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from thesis_cli.base.errors import InputError, WorkFailed, describe, without_secrets
-from thesis_cli.base.files import check_writable, file_identity, is_url
-from thesis_cli.base.locks import locked
+from thesis_cli.base.files import check_writable, file_identity, is_url, locked
 from thesis_cli.commands.core.fields import option
 from thesis_cli.commands.core.result import PLACEHOLDER, check_overwritten, holds_release, unfinished
 

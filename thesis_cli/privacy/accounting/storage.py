@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.files import open_regular
-from thesis_cli.base.locks import Lock, locked
+from thesis_cli.base.files import Lock, locked, open_regular
 from thesis_cli.privacy.accounting.chain import Book, parse, unique_keys
 
 Append = Callable[[Book], None]

@@ -32,8 +32,7 @@ from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.audit.cases import sample_rows
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.release.release import NoisyMean, ReleasePlan, implementation_of, private_record
-from thesis_cli.privacy.tables.repair import obey
-from thesis_cli.privacy.tables.schema import Schema
+from thesis_cli.privacy.tables.schema import Schema, obey
 
 GUESSED = (1, 4, 16)
 """Guesses are made for all pairs, and for these fractions of them with the clearest scores. The numbers

@@ -29,8 +29,7 @@ from thesis_cli.privacy.release.copula import noisy_stages, recorded_stages
 from thesis_cli.privacy.release.record import PrivacyGuarantee, Record, Release
 from thesis_cli.privacy.release.release import ReleasePlan, generator, private_record, synthetic
 from thesis_cli.privacy.tables.linked import SIZE, Link
-from thesis_cli.privacy.tables.repair import obey
-from thesis_cli.privacy.tables.schema import Schema
+from thesis_cli.privacy.tables.schema import Schema, obey
 
 SHARE = 0.25
 """Share of the households in the rho of the budget."""

@@ -33,8 +33,7 @@ from thesis_cli.privacy.mechanisms.mechanism import NOISES, Budget, Calibration,
 from thesis_cli.privacy.mechanisms.stages import ROWS, Counted, Unit
 from thesis_cli.privacy.release.methods import METHODS, DPMethod, listed, methods_where
 from thesis_cli.privacy.release.record import WEIGHT, KernelRecord, PrivacyGuarantee, Proof, Record, Release
-from thesis_cli.privacy.tables.repair import drawn, obey
-from thesis_cli.privacy.tables.schema import Schema
+from thesis_cli.privacy.tables.schema import Schema, drawn, obey
 
 if TYPE_CHECKING:
     from thesis_cli.privacy.embedding.features import Features

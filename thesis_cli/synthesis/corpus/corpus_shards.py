@@ -27,8 +27,7 @@ import numpy.typing as npt
 
 from thesis_cli.base.chained import Chained
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.files import check_writable, to_json, write_atomic
-from thesis_cli.base.locks import locked
+from thesis_cli.base.files import check_writable, locked, to_json, write_atomic
 from thesis_cli.base.npy import map_array
 from thesis_cli.synthesis.corpus.corpus import TYPES, Corpus, join
 from thesis_cli.synthesis.language.dsl import ATTRIBUTES, DEEPCODER, MOST_INPUTS, Semantics

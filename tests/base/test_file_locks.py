@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.locks import locked
+from thesis_cli.base.files import locked
 
 HOLDING = """
 import sys, time
 from pathlib import Path
-from thesis_cli.base.locks import locked
+from thesis_cli.base.files import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(600)
@@ -24,7 +24,7 @@ COUNTING = """
 import sys, time
 from pathlib import Path
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.locks import locked
+from thesis_cli.base.files import locked
 path, done = Path(sys.argv[1]), 0
 while done < 50:
     try:
