@@ -17,7 +17,7 @@ from thesis_cli.base import files
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.memory import bytes_text
 from thesis_cli.commands.ln_z import estimates, portfolio
-from thesis_cli.commands.ln_z.methods import Share
+from thesis_cli.commands.ln_z.method import Share
 from thesis_cli.models import uai
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.studies.models.examples import ising

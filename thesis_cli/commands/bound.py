@@ -53,6 +53,7 @@ from thesis_cli.commands.ln_z.methods import (
     check_needed,
     heeded_by,
     lacking,
+    method_help,
     methods_of,
     own_options,
     own_values,
@@ -81,13 +82,7 @@ class BoundRequest(Request):
     usual = ("method", "alpha", "samples", "time_limit", "quantity", "exact", "evidence", "seed")
 
     model: ModelSource = model_argument()
-    method: BoundMethod = option(
-        "auto",
-        "Method. Upper bounds: trw, unary (noise on variables), subset (noise on sets of them), clamp (unary, summed "
-        "over the states of some variables). Lower bounds: max-marginal, average (the noise of unary, divided by the "
-        "number of variables). Both: mini-bucket. Approximations: bethe, junction-graph. Estimate: importance. auto "
-        "takes an upper and a lower bound.",
-    )
+    method: BoundMethod = option("auto", method_help("bound", "takes an upper and a lower bound."))
     alpha: tuple[float, ...] = option(
         (0.0,),
         "Exponent of the bound; 0 is the Gumbel trick. All exponents share the MAP calls.",

@@ -40,6 +40,8 @@ NOISY: tuple[tuple[str, NoiseName | None], ...] = tuple(
     (method, noise) for method in SCORED for noise in METHODS[method].noises or (None,)
 )
 """Audited methods with each of their noises, in this order; a choice adds no noise to a vector."""
+NOISED = tuple(name for name, row in METHODS.items() if row.noises)
+"""Methods that add noise, which the audit of stages measures."""
 OWN_METHODS = tuple(name for name, row in METHODS.items() if "gaussian" in row.noises)
 """Methods that `--table` can audit."""
 OWN = 1.0
@@ -77,7 +79,7 @@ class AuditRequest(Request):
         "Delta of the budget for Gaussian noise.",
         above=0,
         below=1,
-        methods=("all", *(method for method in METHODS if METHODS[method].noises)),
+        methods=("all", *NOISED),
     )
     runs: int = option(
         40_000,
@@ -94,10 +96,10 @@ class AuditRequest(Request):
     stage_runs: int = option(
         100,
         "Releases of each kind in which the noise of every vector is measured: by copula with columns of all types, "
-        "30 times as many by features and subspace, a twentieth as many by marginals, and with --method all by "
+        "30 times as many by methods with one vector, a twentieth as many by marginals, and with --method all by "
         "dp-measure; 0 for none.",
         least=0,
-        methods=("all", "copula", "features", "marginals", "subspace"),
+        methods=("all", *NOISED),
     )
     seconds: float | None = option(
         None, "Seconds that the whole audit may take; it then makes fewer releases.", above=0

@@ -61,6 +61,7 @@ from thesis_cli.commands.ln_z.methods import (
     EstimateMethod,
     answer,
     heeded_by,
+    method_help,
     methods_of,
     own_options,
     own_values,
@@ -100,11 +101,10 @@ class EstimateZRequest(Request):
     model: ModelSource = model_argument()
     method: EstimateMethod = option(
         "auto",
-        "Method: full-rank perturbs every configuration; expanded maximises over copies of the variables, which "
-        "bounds ln Z from below; wish maximises under random parity constraints; mesh-bethe bounds ln Z of attractive "
-        "binary models from below; frank-wolfe bounds ln Z from above by "
-        "MAP calls; ais anneals Gibbs chains; thermodynamic integrates over temperatures; auto gives the exact answer "
-        "or, if there is none within --time-limit, estimates and bounds.",
+        method_help(
+            "estimate-z",
+            "gives the exact answer or, if there is none within --time-limit, estimates and bounds.",
+        ),
     )
     time_limit: float | None = option(
         None,

@@ -39,8 +39,9 @@ from thesis_cli.commands.core.common import (
 )
 from thesis_cli.commands.core.fields import Request, fields_of, given, option, settings_of
 from thesis_cli.commands.core.result import Result
+from thesis_cli.commands.ln_z.estimates import alpha_option
 from thesis_cli.entropy.names import ENTROPIES, ORDER, Design, Quantity
-from thesis_cli.perturbation.tricks.trick_rows import TRICKS, UnscaledTrickName, make_trick
+from thesis_cli.perturbation.tricks.trick_rows import TRICKS, UnscaledTrickName, make_trick, tricks_with
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -113,7 +114,7 @@ class RenyiRequest(Request):
     trick: UnscaledTrickName | None = option(
         None, "Trick that estimates ln Z from perturbed maxima.", default_text="gumbel"
     )
-    alpha: float | None = option(None, "Exponent of the weibull or frechet trick.", default_text="0.5 or -0.2")
+    alpha: float | None = alpha_option()
     noise: Literal["shared", "independent"] = option(
         "shared", "Noise for ln Z: the same as for the orders, or its own, which keeps sum p^2 unbiased."
     )
@@ -238,7 +239,8 @@ class RenyiRequest(Request):
         parameter = TRICKS[name].parameter
         if self.alpha is not None:
             if parameter is None:
-                raise InputError(f"--alpha does not go with --trick {name}", "it is for weibull and frechet")
+                owners = " and ".join(tricks_with("alpha"))
+                raise InputError(f"--alpha does not go with --trick {name}", f"it is for {owners}")
             if not parameter.allows(self.alpha):
                 raise InputError(f"--alpha is {self.alpha:g}", f"--trick {name} takes {parameter.range_text}")
         if self.design == "stratified" and not make_trick(name, self.alpha).linear:

@@ -1,10 +1,14 @@
 """The table of methods of ln Z."""
 
+import re
+from typing import get_args
+
 import pytest
 
 from thesis_cli.commands import bound, estimate_z
 from thesis_cli.commands.core.fields import fields_of
-from thesis_cli.commands.ln_z.methods import METHODS, OWN_OPTIONS, methods_of
+from thesis_cli.commands.ln_z.method import Guarantee
+from thesis_cli.commands.ln_z.methods import HEADINGS, METHODS, OWN_OPTIONS, method_help, methods_of
 from thesis_cli.commands.ln_z.portfolio import SHARES
 
 REQUESTS = {"estimate-z": estimate_z.EstimateZRequest, "bound": bound.BoundRequest}
@@ -30,3 +34,11 @@ def test_the_last_method_of_the_portfolio_takes_what_is_left():
     turns = [METHODS[name].share.turn for name in SHARES]
     assert turns == sorted(set(turns))
     assert list(SHARES.values())[-1].most == 1.0
+
+
+@pytest.mark.parametrize("command", ["estimate-z", "bound"])
+def test_the_help_of_method_has_each_row_once(command):
+    groups = re.findall(r"[A-Z][\w ]+: ([^.]+)\.", method_help(command, "chooses."))
+    named = [re.sub(r" \(.*", "", part) for group in groups for part in re.split(r", (?![^(]*\))", group)]
+    assert sorted(named) == sorted(methods_of(command))
+    assert set(HEADINGS) == set(get_args(Guarantee))

@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from thesis_cli.perturbation.tricks.trick_rows import TRICKS, TrickChoice, UnscaledTrickName, make_trick
+from thesis_cli.perturbation.tricks.trick_rows import TRICKS, TrickChoice, UnscaledTrickName, make_trick, tricks_with
 
 
 class Scales:
@@ -49,3 +49,11 @@ def test_choices_are_made_from_the_rows_without_numpy():
     assert get_args(UnscaledTrickName) == tuple(name for name, row in TRICKS.items() if not row.scaled)
     code = "import sys, thesis_cli.perturbation.tricks.trick_rows; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_tricks_are_found_by_their_parameter():
+    found = {name: tricks_with(name) for name in ("alpha", "threshold")}
+    assert {trick: name for name, tricks in found.items() for trick in tricks} == {
+        trick: row.parameter.name for trick, row in TRICKS.items() if row.parameter
+    }
+    assert found["alpha"]["weibull"].default == 0.5

@@ -8,6 +8,7 @@ from thesis_cli.privacy.audit.cases import CASES, QUERIES, WIDE, release_case
 from thesis_cli.privacy.audit.stages import Case, ChoiceStage, Stage, stage_audit
 from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.privacy.mechanisms.stages import Unit
+from thesis_cli.privacy.release.methods import METHODS
 from thesis_cli.privacy.tables.columns import KINDS
 from thesis_cli.privacy.tables.schema import Schema
 
@@ -107,6 +108,13 @@ def test_every_type_of_column_is_audited():
     assert {column.kind for column in WIDE.columns} == set(KINDS)
     assert {column.missing for column in WIDE.columns} == {True, False}
     assert len(QUERIES) == 6
+
+
+def test_every_noise_of_every_method_is_audited():
+    audited = {(method, law) for method, _, law in (name.partition(", ") for name in CASES)}
+    assert {method for method, _ in audited} == {name for name, row in METHODS.items() if row.noises} | {"dp-measure"}
+    laplace = {name for name, row in METHODS.items() if "laplace" in row.noises} | {"dp-measure"}
+    assert {method for method, law in audited if law == "Laplace"} == laplace
 
 
 def test_right_releases_are_not_contradicted_and_prove_most_of_the_claim(wide):

@@ -1,4 +1,4 @@
-"""Baselines of perturb-and-MAP for ln Z as functions of a model, options and progress, for the table of methods:
+"""Baselines of perturb-and-MAP for ln Z as functions of a model, options and progress, and their rows:
 expanded models, WISH, the Bethe mesh, Frank-Wolfe, annealed importance sampling and thermodynamic integration.
 """
 
@@ -13,6 +13,7 @@ from thesis_cli.base.errors import ModelTooLarge, WorkFailed, counted
 from thesis_cli.base.memory import bytes_text
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.ln_z.estimates import TIME_LIMIT, LnZAnswer, LnZOptions
+from thesis_cli.commands.ln_z.method import LnZMethod, Share
 
 if TYPE_CHECKING:
     import numpy as np
@@ -298,3 +299,49 @@ def thermodynamic(
     )
     sums = f"between the left and right sums {found.lower:.6g} and {found.upper:.6g}"
     return LnZAnswer((row,), meaning=f"nothing is proven; in equilibrium ln Z is {sums}, up to the standard error")
+
+
+METHODS = {
+    "expanded": LnZMethod(
+        "estimate-z",
+        "lower bound",
+        expanded,
+        heeds=("confidence",),
+        own={"copies": 10_000},
+        help="maxima over copies of the variables",
+    ),
+    "wish": LnZMethod(
+        "estimate-z",
+        "probable interval",
+        wish,
+        heeds=("time_limit", "samples", "confidence"),
+        vectors=True,
+        help="maxima under random parity constraints",
+    ),
+    "mesh-bethe": LnZMethod("estimate-z", "lower bound", mesh_bethe, help="of attractive binary models"),
+    "frank-wolfe": LnZMethod(
+        "estimate-z",
+        "upper bound",
+        frank_wolfe,
+        own={"map_calls": 200, "entropy": "trw", "steps": "corrective"},
+        help="by MAP calls",
+    ),
+    "ais": LnZMethod(
+        "estimate-z",
+        "Z unbiased",
+        ais,
+        heeds=("confidence",),
+        own={"chains": 100, "temperatures": 1000, "reverse": False},
+        share=Share(7, 0.2, alone=True, grows="temperatures"),
+        help="annealed Gibbs chains",
+    ),
+    "thermodynamic": LnZMethod(
+        "estimate-z",
+        "consistent",
+        thermodynamic,
+        heeds=("confidence",),
+        own={"chains": 100, "temperatures": 100, "sweeps": 10},
+        help="an integral over temperatures",
+    ),
+}
+"""Methods by name."""

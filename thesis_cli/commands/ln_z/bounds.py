@@ -1,4 +1,4 @@
-"""Bounds and approximations of ln Z as functions of a graph, options and progress, for the table of methods."""
+"""Bounds and approximations of ln Z as functions of a graph, options and progress, and their rows."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.fields import option
 from thesis_cli.commands.ln_z.estimates import IntervalName, LnZAnswer, LnZOptions
+from thesis_cli.commands.ln_z.method import LnZMethod, Share
 
 if TYPE_CHECKING:
     from thesis_cli.inference.solver import MapSolver
@@ -321,3 +322,61 @@ def _check_alphas(solver: MapSolver, options: LnZOptions, noisy: Sequence[int] |
 def _check_possible(log_z: float) -> None:
     if log_z == -math.inf:  # message passing gives -inf only where ln Z is
         raise NoConfiguration()
+
+
+_NOISE = ("alpha", "samples", "any_alpha", "confidence", "solver", "memory")
+_SIZED = ("time_limit", "table_size", "memory")
+
+METHODS = {
+    "trw": LnZMethod("bound", "upper bound", trw, share=Share(3, 0.1)),
+    "max-marginal": LnZMethod(
+        "bound", "lower bound", max_marginal, heeds=("solver", "memory"), problems=max_marginal_problems
+    ),
+    "unary": LnZMethod(
+        "bound",
+        "upper bound",
+        unary,
+        heeds=(*_NOISE, "confidence_method"),
+        share=Share(6, 0.1, grows="samples"),
+        help="noise on variables",
+    ),
+    "average": LnZMethod(
+        "bound",
+        "lower bound",
+        average,
+        heeds=(*_NOISE, "confidence_method"),
+        stream=1,
+        share=Share(5, 0.1, grows="samples"),
+        help="the noise of unary, divided by the number of variables",
+    ),
+    "subset": LnZMethod(
+        "bound",
+        "upper bound",
+        subset,
+        heeds=(*_NOISE, "confidence_method"),
+        own={"subset": None},
+        stream=2,
+        help="noise on sets of them",
+    ),
+    "clamp": LnZMethod(
+        "bound",
+        "upper bound",
+        clamped,
+        heeds=_NOISE,
+        own={"clamp": None},
+        help="unary, summed over the states of some variables",
+    ),
+    "bethe": LnZMethod("bound", "approximation", bethe, share=Share(2, 0.1, alone=True)),
+    "mini-bucket": LnZMethod("bound", "both bounds", mini_bucket, heeds=_SIZED, share=Share(1, 0.2, alone=True)),
+    "importance": LnZMethod(
+        "bound",
+        "Z unbiased",
+        importance,
+        heeds=("confidence", *_SIZED),
+        stream=3,
+        share=Share(8, 1.0, alone=True),
+        encloses=True,
+    ),
+    "junction-graph": LnZMethod("bound", "approximation", junction_graph, heeds=_SIZED, share=Share(4, 0.15)),
+}
+"""Methods by name, in the order in which `auto` of `bound` tries them."""

@@ -17,7 +17,7 @@ from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.commands.core.fields import given, option
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.inference.names import SolverName
-from thesis_cli.perturbation.tricks.trick_rows import TRICKS, TrickName, make_trick
+from thesis_cli.perturbation.tricks.trick_rows import TRICKS, TrickName, make_trick, tricks_with
 
 if TYPE_CHECKING:
     import numpy as np
@@ -224,8 +224,8 @@ def alpha_option(**about: Any) -> Any:
     """Exponent of a trick; its type is `float | None`."""
     return option(
         None,
-        "Exponent of --trick weibull (above 0) or frechet (between -1 and 0).",
-        default_text="0.5 or -0.2",
+        f"Exponent of --trick {' or '.join(f'{name} ({p.range_text})' for name, p in tricks_with('alpha').items())}.",
+        default_text=" or ".join(f"{p.default:g}" for p in tricks_with("alpha").values()),
         **about,
     )
 
@@ -234,7 +234,8 @@ def threshold_option(**about: Any) -> Any:
     """Threshold of the tail trick; its type is `float | None`."""
     return option(
         None,
-        f"Threshold t of --trick tail; by default it is found from {PILOT_CALLS} further MAP calls.",
+        f"Threshold t of --trick {' or '.join(tricks_with('threshold'))}; by default it is found from {PILOT_CALLS} "
+        "further MAP calls.",
         default_text="1.59 / Z",
         above=0,
         **about,
@@ -274,15 +275,13 @@ def check_tricks(request: TrickRequest) -> None:
     if request.quantity == "f" and not request.debias:
         raise InputError("--no-debias does not go with --quantity f", "its estimate has no bias")
     for field, value in (("alpha", request.alpha), ("threshold", request.threshold)):
-        owners = [trick for trick, row in TRICKS.items() if row.parameter and row.parameter.name == field]
+        owners = tricks_with(field)
         if value is None or (name == "all" and len(owners) == 1):
             continue
         if name not in owners:
             raise InputError(f"--{field} does not go with --trick {name}", f"it is for {', '.join(owners)}")
-        parameter = TRICKS[name].parameter
-        assert parameter is not None
-        if not parameter.allows(value):
-            raise InputError(f"--{field} is {value:g}", f"it must be {parameter.range_text} for --trick {name}")
+        if not owners[name].allows(value):
+            raise InputError(f"--{field} is {value:g}", f"it must be {owners[name].range_text} for --trick {name}")
 
 
 def samples_of(request: TrickRequest) -> int:

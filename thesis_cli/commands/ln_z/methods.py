@@ -2,15 +2,15 @@
 
 `--method` of `estimate-z` and `bound`, the options that go with each method, their help, the tables of the docs,
 `auto` and Python are made from the rows. A method is its mathematics, in a file below `perturbation/` or
-`inference/`; a function of a model, options and progress that reports it, in `bounds.py` or `baselines.py`; and
-a row here. No module above imports NumPy before a method is carried out.
+`inference/`; and a function of a model, options and progress that reports it, with a row of `METHODS`, in
+`bounds.py` or `baselines.py`. No module above imports NumPy before a method is carried out.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
@@ -20,69 +20,11 @@ from thesis_cli.commands.core.fields import option
 from thesis_cli.commands.ln_z import baselines, bounds
 from thesis_cli.commands.ln_z.bounds import variables_of
 from thesis_cli.commands.ln_z.estimates import ExactAnswer, LnZAnswer, LnZOptions
+from thesis_cli.commands.ln_z.method import CommandName, Guarantee, LnZMethod
 from thesis_cli.inference.names import EntropyName, StepName
 
 if TYPE_CHECKING:
     from thesis_cli.models.factor_graph import FactorGraph, Model
-
-CommandName = Literal["estimate-z", "bound"]
-Guarantee = Literal[
-    "exact",
-    "upper bound",
-    "lower bound",
-    "both bounds",
-    "approximation",
-    "Z unbiased",
-    "consistent",
-    "probable interval",
-]
-
-
-class Share(NamedTuple):
-    """Place of a method in the portfolio of `estimate-z`.
-
-    Attributes
-    ----------
-    turn : order of the start; among approximations, a later one is believed before an earlier one.
-    most : largest share of the time limit; the last method takes what is left.
-    alone : whether it gets a share where there is one core.
-    grows : option that becomes larger from one answer of the method to the next.
-    """
-
-    turn: int
-    most: float
-    alone: bool = False
-    grows: str = ""
-
-
-@dataclass(frozen=True)
-class LnZMethod:
-    """A method of ln Z.
-
-    Attributes
-    ----------
-    command : command that offers it.
-    guarantee : meaning of its answer on a model that it takes, once it has converged.
-    run : (model, options, progress, and its own options by name) -> answer.
-    heeds : fields of the command's request that it heeds, among those that not all methods do.
-    own : options of its own, rows of `OWN_OPTIONS`, with their defaults.
-    vectors : whether it takes a vector of log-potentials; those that do not refuse it by name.
-    stream : number of its random stream.
-    share : its place in the portfolio of `estimate-z`.
-    problems : number of MAP problems that a model takes, where there may be too many for `auto`.
-    encloses : whether the interval of its estimate holds for any number of samples, and so bounds ln Z.
-    """
-
-    command: CommandName
-    guarantee: Guarantee
-    run: Callable[..., LnZAnswer]
-    heeds: tuple[str, ...] = ()
-    own: Mapping[str, Any] = field(default_factory=dict)
-    vectors: bool = False
-    stream: int = 0
-    share: Share | None = None
-    problems: Callable[[FactorGraph], int] | None = None
-    encloses: bool = False
 
 
 class OwnOption(NamedTuple):
@@ -205,9 +147,6 @@ def _full_rank(model: Model, options: LnZOptions, progress: Progress) -> LnZAnsw
     return full_rank(model, options, progress)
 
 
-_NOISE = ("alpha", "samples", "any_alpha", "confidence", "solver", "memory")
-_SIZED = ("time_limit", "table_size", "memory")
-
 METHODS: dict[str, LnZMethod] = {
     "exact": LnZMethod("estimate-z", "exact", _exact, heeds=("time_limit",), vectors=True),
     "full-rank": LnZMethod(
@@ -216,74 +155,10 @@ METHODS: dict[str, LnZMethod] = {
         _full_rank,
         heeds=("trick", "alpha", "threshold", "samples", "debias", "confidence"),
         vectors=True,
+        help="noise on every configuration",
     ),
-    "expanded": LnZMethod(
-        "estimate-z", "lower bound", baselines.expanded, heeds=("confidence",), own={"copies": 10_000}
-    ),
-    "wish": LnZMethod(
-        "estimate-z",
-        "probable interval",
-        baselines.wish,
-        heeds=("time_limit", "samples", "confidence"),
-        vectors=True,
-    ),
-    "mesh-bethe": LnZMethod("estimate-z", "lower bound", baselines.mesh_bethe),
-    "frank-wolfe": LnZMethod(
-        "estimate-z",
-        "upper bound",
-        baselines.frank_wolfe,
-        own={"map_calls": 200, "entropy": "trw", "steps": "corrective"},
-    ),
-    "ais": LnZMethod(
-        "estimate-z",
-        "Z unbiased",
-        baselines.ais,
-        heeds=("confidence",),
-        own={"chains": 100, "temperatures": 1000, "reverse": False},
-        share=Share(7, 0.2, alone=True, grows="temperatures"),
-    ),
-    "thermodynamic": LnZMethod(
-        "estimate-z",
-        "consistent",
-        baselines.thermodynamic,
-        heeds=("confidence",),
-        own={"chains": 100, "temperatures": 100, "sweeps": 10},
-    ),
-    "trw": LnZMethod("bound", "upper bound", bounds.trw, share=Share(3, 0.1)),
-    "max-marginal": LnZMethod(
-        "bound", "lower bound", bounds.max_marginal, heeds=("solver", "memory"), problems=bounds.max_marginal_problems
-    ),
-    "unary": LnZMethod(
-        "bound",
-        "upper bound",
-        bounds.unary,
-        heeds=(*_NOISE, "confidence_method"),
-        share=Share(6, 0.1, grows="samples"),
-    ),
-    "average": LnZMethod(
-        "bound",
-        "lower bound",
-        bounds.average,
-        heeds=(*_NOISE, "confidence_method"),
-        stream=1,
-        share=Share(5, 0.1, grows="samples"),
-    ),
-    "subset": LnZMethod(
-        "bound", "upper bound", bounds.subset, heeds=(*_NOISE, "confidence_method"), own={"subset": None}, stream=2
-    ),
-    "clamp": LnZMethod("bound", "upper bound", bounds.clamped, heeds=_NOISE, own={"clamp": None}),
-    "bethe": LnZMethod("bound", "approximation", bounds.bethe, share=Share(2, 0.1, alone=True)),
-    "mini-bucket": LnZMethod("bound", "both bounds", bounds.mini_bucket, heeds=_SIZED, share=Share(1, 0.2, alone=True)),
-    "importance": LnZMethod(
-        "bound",
-        "Z unbiased",
-        bounds.importance,
-        heeds=("confidence", *_SIZED),
-        stream=3,
-        share=Share(8, 1.0, alone=True),
-        encloses=True,
-    ),
-    "junction-graph": LnZMethod("bound", "approximation", bounds.junction_graph, heeds=_SIZED, share=Share(4, 0.15)),
+    **baselines.METHODS,
+    **bounds.METHODS,
 }
 """Methods by name, in the order in which `auto` of `bound` tries them."""
 
@@ -299,6 +174,29 @@ if TYPE_CHECKING:
 else:
     EstimateMethod = Literal[("auto", *methods_of("estimate-z"))]
     BoundMethod = Literal[("auto", *methods_of("bound"))]
+
+
+HEADINGS: dict[Guarantee, str] = {
+    "exact": "Exact",
+    "upper bound": "Upper bounds",
+    "lower bound": "Lower bounds",
+    "both bounds": "Both",
+    "approximation": "Approximations",
+    "Z unbiased": "Estimates",
+    "consistent": "Estimates",
+    "probable interval": "Intervals",
+}
+"""What methods give, in the help of `--method`."""
+
+
+def method_help(command: CommandName, auto: str) -> str:
+    """Help of `--method` of a command: the methods by what they give, and what `auto` does."""
+    found: dict[str, list[str]] = {heading: [] for heading in HEADINGS.values()}
+    for name in methods_of(command):
+        row = METHODS[name]
+        found[HEADINGS[row.guarantee]].append(f"{name} ({row.help})" if row.help else name)
+    groups = (f"{heading}: {', '.join(names)}. " for heading, names in found.items() if names)
+    return f"Method. {''.join(groups)}auto {auto}"
 
 
 def heeded_by(command: CommandName, name: str) -> tuple[str, ...]:

@@ -18,7 +18,8 @@ from thesis_cli.base.child import Attempt, Failed, attempts
 from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.base.progress import Progress, silent
 from thesis_cli.commands.ln_z.estimates import LnZAnswer, LnZOptions
-from thesis_cli.commands.ln_z.methods import METHODS, Share, answer
+from thesis_cli.commands.ln_z.method import Share
+from thesis_cli.commands.ln_z.methods import METHODS, answer
 
 if TYPE_CHECKING:
     from thesis_cli.inference.exact import ExactPlan

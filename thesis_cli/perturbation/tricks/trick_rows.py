@@ -94,6 +94,11 @@ else:
     """A trick, or all of them on the same MAP values."""
 
 
+def tricks_with(parameter: str) -> dict[str, Parameter]:
+    """The tricks that have a parameter of this name, each with its own."""
+    return {name: row.parameter for name, row in TRICKS.items() if row.parameter and row.parameter.name == parameter}
+
+
 def make_trick(name: TrickName, value: float | None = None, scales: Scales | None = None) -> Trick:
     """The trick of that name.
 

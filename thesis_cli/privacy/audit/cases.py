@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -24,8 +25,10 @@ from thesis_cli.privacy.mechanisms.stages import OpenDPStages, Unit, total_rho
 from thesis_cli.privacy.release import marginals
 from thesis_cli.privacy.release.copula import CopulaStages
 from thesis_cli.privacy.release.marginals import Charge, Marginal
+from thesis_cli.privacy.release.methods import METHODS
 from thesis_cli.privacy.release.record import Record
-from thesis_cli.privacy.release.release import Algorithm, ReleasePlan, private_record
+from thesis_cli.privacy.release.release import Algorithm, ReleasePlan, implementation_of, private_record
+from thesis_cli.privacy.release.vectors import VectorMethod
 from thesis_cli.privacy.tables import table
 from thesis_cli.privacy.tables.columns import KINDS
 from thesis_cli.privacy.tables.schema import Schema
@@ -171,9 +174,9 @@ def release_case(name: str, schema: Schema, budget: Budget, unit: Unit) -> Case:
     return Case(name, total_rho(budget), release, tables, other)
 
 
-def vector_case(name: str, method: str, budget: Budget) -> Case:
-    """The worst neighbours of a method with one vector, those of `pairs`; Laplace noise without delta."""
-    kind: NoiseName = "gaussian" if budget.delta else "laplace"
+def vector_case(name: str, budget: Budget, *, method: str, kind: NoiseName) -> Case:
+    """The worst neighbours of a method with one vector, those of `pairs`; Laplace noise spends no delta."""
+    budget = Budget(budget.epsilon) if kind == "laplace" else budget
     pair = vector_pair(method, kind, budget)
     one, other = map(pair.plan.schema.encode, pair.tables)
 
@@ -248,16 +251,20 @@ def counts_case(name: str, budget: Budget) -> Case:
     return Case(name, total_rho(budget), release, tables, Rows.concatenate([rows[low : low + 1]] * COUNT), SLOW)
 
 
+LAWS: dict[NoiseName, str] = {"gaussian": "vector", "laplace": "Laplace"}
+"""Releases of one vector by their noise, in names of cases."""
 ROW, PERSON, SECRET = Unit(), Unit("replace", 3), Unit("add-remove")
 CASES: dict[str, Callable[[str, Budget], Case]] = {
     "copula, all types": lambda name, budget: release_case(name, WIDE, budget, ROW),
     "copula, persons": lambda name, budget: release_case(name, WIDE, budget, PERSON),
     "copula, secret N": lambda name, budget: release_case(name, WIDE, budget, SECRET),
-    "features, vector": lambda name, budget: vector_case(name, "features", budget),
-    "features, Laplace": lambda name, budget: vector_case(name, "features", Budget(budget.epsilon)),
+    **{
+        f"{method}, {LAWS[kind]}": partial(vector_case, method=method, kind=kind)
+        for method, row in METHODS.items()
+        if isinstance(implementation_of(method), VectorMethod)
+        for kind in row.noises
+    },
     "marginals": counts_case,
-    "subspace, vector": lambda name, budget: vector_case(name, "subspace", budget),
-    "subspace, Laplace": lambda name, budget: vector_case(name, "subspace", Budget(budget.epsilon)),
     "dp-measure": lambda name, budget: measure_case(name, budget, ROW),
     "dp-measure, Laplace": lambda name, budget: measure_case(name, Budget(budget.epsilon), ROW),
     "dp-measure, quantiles": lambda name, budget: measure_case(name, budget, ROW, QUANTILES),
