@@ -18,6 +18,8 @@ def work(folder, name):
         os.kill(os.getpid(), signal.SIGKILL)
     if what == "hears Ctrl-C":
         os.kill(os.getpid(), signal.SIGINT)
+    if what == "is deaf":  # a process inherits what is blocked
+        return int(number) * (signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))
     if what == "refuses":
         raise InputError("a problem", "a remedy", source=number, line=3)
     if what == "waits":

@@ -35,6 +35,14 @@ def test_ctrl_c_is_left_to_the_driver(tmp_path):
     assert dict(run(tmp_path, "hears Ctrl-C 0", "hears Ctrl-C 1")) == {0: 0, 1: 1}
 
 
+def test_processes_that_start_do_not_hear_ctrl_c(tmp_path):
+    """In a new process, where nothing that they need runs yet."""
+    work = f"run({str(tmp_path)!r}, 'is deaf 1', 'is deaf 2')"
+    code = f"from tests.base.test_pool import run; print(sorted(dict({work}).values()))"
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert found.stdout == "[1, 2]\n"
+
+
 def test_the_death_of_a_process_costs_no_item(tmp_path):
     names = "falters 0", *(f"answers {i}" for i in range(1, 6)), "falters 6"
     assert dict(run(tmp_path, *names)) == {i: i for i in range(7)}

@@ -161,8 +161,10 @@ def _in_processes(
     jobs: int,
 ) -> Generator[tuple[int, Answer], None, None]:
     """`answers` until a process dies, or no item is left that no process has."""
+    from multiprocessing import resource_tracker
+
     from joblib import Parallel, delayed
-    from joblib.externals.loky.backend import resource_tracker
+    from joblib.externals.loky.backend import resource_tracker as tracker_of_loky
 
     def calls() -> Iterator[object]:
         while batch := batches.take():
@@ -173,7 +175,8 @@ def _in_processes(
     # No news to a user: a process that has grown, by compiling for example, is replaced; work is given up after Ctrl-C.
     for text in ("A worker stopped while some jobs", ".*tasks have been successfully executed"):
         warnings.filterwarnings("ignore", text, UserWarning)
-    resource_tracker.ensure_running()  # started later, it would unblock what is blocked here
+    for tracker in resource_tracker, tracker_of_loky:  # started later, they would unblock what is blocked here
+        tracker.ensure_running()
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # the processes inherit it
     try:
         found = run(calls())
