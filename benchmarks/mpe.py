@@ -138,7 +138,7 @@ def found_by(search, name, seconds):
 def main():
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else SECONDS
     print(
-        "| model | `map` | toulbar2 | `map` less toulbar2 | no configuration above |\n| --- | --: | --: | --: | --: |"
+        "| model | `map` | toulbar2 | `map` less toulbar2 | bound of `map` |\n| --- | --: | --: | --: | --: |"
     )
     for name in sys.argv[2:] or MODELS:
         value, bound, _ = found_by("map", name, seconds)
