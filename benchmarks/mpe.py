@@ -137,9 +137,7 @@ def found_by(search, name, seconds):
 
 def main():
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else SECONDS
-    print(
-        "| model | `map` | toulbar2 | `map` less toulbar2 | bound of `map` |\n| --- | --: | --: | --: | --: |"
-    )
+    print("| model | `map` | toulbar2 | `map` less toulbar2 | bound of `map` |\n| --- | --: | --: | --: | --: |")
     for name in sys.argv[2:] or MODELS:
         value, bound, _ = found_by("map", name, seconds)
         peer, *_ = found_by("toulbar2", name, seconds) or [-np.inf]
