@@ -345,14 +345,17 @@ def check_roots(case: Drawn, task: Task, trees: list[Tree]) -> None:
                 places[DROP, row] = Root(first, counts, True)
 
     def seen(last: tuple[int, ...], f: int, rows: tuple[int, ...]) -> object:
-        return last[:1] if TAKE in last[:1] else last, shape(case, output, places[last], f, rows)
+        if last[:1] == (TAKE,):  # the search takes the first number that fits, perhaps one that is negative somewhere
+            return TAKE, shape(case, output, whole, f, rows)
+        return last, shape(case, output, places[last], f, rows)
 
     found = set()
     for tree in trees:
         if isinstance(tree, int):
             continue
         last, pair = ((), tree) if tree[0] in ZIPS else (tree[:-1], tree[-1])
-        if last in places and isinstance(pair, tuple) and pair[0] in ZIPS and all(isinstance(x, int) for x in pair):
+        known = last in places or last[:1] == (TAKE,)
+        if known and isinstance(pair, tuple) and pair[0] in ZIPS and all(isinstance(x, int) for x in pair):
             found.add(seen(last, ZIPS.index(pair[0]), pair[1:]))  # type: ignore[arg-type]
     some = sorted(case.rng.sample(case.lists, min(15, len(case.lists))))
     for f, a, b in pairs_of(case, some):
