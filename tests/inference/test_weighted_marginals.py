@@ -1,5 +1,7 @@
 """Weighted marginals beside brute force."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from tests.conftest import all_states, factor_graphs
 from tests.tiers import examples
 from thesis_cli.base.errors import NoConfiguration
 from thesis_cli.inference import weighted_marginals as module
+from thesis_cli.inference.mini_bucket import mini_bucket
 from thesis_cli.inference.weighted_marginals import _by_chains, _by_draws, weighted_marginals
 from thesis_cli.models.spin_glass import random_spin_glass
 
@@ -46,12 +49,28 @@ def test_marginals_are_within_their_errors_and_sure_ones_are_right(graph, seed):
     assert (found.standard_errors <= 0.5).all()
 
 
+def test_chains_that_agree_but_miss_the_mode_are_not_believed(monkeypatch):
+    """Chains whose estimate of Z is 50 nats below that of the draws have missed most of Z, however equal they are."""
+    wide = random_spin_glass(3, 3, 1.0, 1.0, "mixed", np.random.default_rng(0)).graph()
+    _, expected = brute_force(wide)
+    lost = _by_chains(wide, np.random.SeedSequence(0), 1)[0]
+    missed = replace(lost, log_z=lost.log_z - 50, effective=lost.effective * 1e6, probabilities=1 - expected)
+    monkeypatch.setattr(module, "ENOUGH", np.inf)
+    monkeypatch.setattr(module, "_by_chains", lambda *_: [missed])
+    found = weighted_marginals(wide, np.random.SeedSequence(1))
+    assert found.method == "draws from mini-buckets"
+    assert (abs(found.probabilities - expected) <= 5 * found.standard_errors + 1e-9).all()
+
+
 @pytest.mark.parametrize("sampled", [_by_draws, lambda graph, seed, _: _by_chains(graph, seed, 1)[0]])
-def test_errors_have_the_size_of_their_standard_errors(sampled):
+def test_errors_have_the_size_of_their_standard_errors(sampled, monkeypatch):
+    monkeypatch.setattr(mini_bucket, "FIRST", 4.0)  # divided buckets, so that draws have weights
+    monkeypatch.setattr(mini_bucket, "WORK", 1)
     graph = random_spin_glass(3, 3, 1.0, 1.0, "mixed", np.random.default_rng(0)).graph()
     _, expected = brute_force(graph)
     scores = []
     for seed in range(20):
         found = sampled(graph, np.random.SeedSequence(seed), 2**27)
+        assert 10 < found.effective < 0.95 * found.samples
         scores.append((found.probabilities - expected) / found.standard_errors)
     assert 0.7 < np.sqrt(np.mean(np.square(scores))) < 1.3

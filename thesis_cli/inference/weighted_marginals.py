@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, NoConfiguration
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.inference.mini_bucket.mini_bucket import tightened
 from thesis_cli.inference.mini_bucket.sampler import BATCH, MiniBucketSampler
@@ -26,7 +26,11 @@ DRAWS = 50_000
 """Draws from mini-buckets."""
 
 ENOUGH, EFFECTIVE = 100.0, 10.0
-"""Effective samples of the chains with which nothing else is tried, and below which errors mean nothing."""
+"""Effective draws with which no chain is tried, and effective samples below which errors mean nothing."""
+
+CONTRADICTION = 3.0
+"""Nats by which an unbiased estimate of Z shows that another one misses most of Z: it is k times too large with
+probability 1/k at most (Markov)."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,7 @@ class _Frequencies:
 def weighted_marginals(
     graph: FactorGraph, seed: np.random.SeedSequence, memory: int = DEFAULT_MEMORY, jobs: int = 1
 ) -> WeightedMarginals:
-    """Estimate marginals by annealed Gibbs chains or, if few of them are effective, by draws from mini-buckets.
+    """Estimate marginals by draws from mini-buckets or, if few of them are effective, by annealed Gibbs chains.
 
     The work is the same on every machine. The standard errors say nothing about what no sample found.
 
@@ -112,12 +116,11 @@ def weighted_marginals(
     """
     small = reduced(graph)
     first, second = seed.spawn(2)
-    found = []
-    if sum(k > 1 for k in small.graph.cardinalities):
+    found = [_by_draws(small.graph, second, memory)]
+    if found[0].effective < ENOUGH and any(k > 1 for k in small.graph.cardinalities):
         found += _by_chains(small.graph, first, jobs)
-    if not found or found[0].effective < ENOUGH:
-        found.append(_by_draws(small.graph, second, memory))
-    best = max(found, key=lambda each: each.effective)
+    most = max(each.log_z for each in found)
+    best = max((each for each in found if each.log_z >= most - CONTRADICTION), key=lambda each: each.effective)
     fixed = small.original_marginals(np.zeros_like(best.probabilities))  # of variables that no table names
     return WeightedMarginals(
         small.constant + best.log_z,
@@ -145,6 +148,8 @@ def _by_chains(graph: FactorGraph, seed: np.random.SeedSequence, jobs: int) -> l
 
 def _by_draws(graph: FactorGraph, seed: np.random.SeedSequence, memory: int) -> WeightedMarginals:
     best = tightened(graph, memory, None, sides=("upper",), keep=True)["upper"]
+    if best.value == -math.inf:
+        raise NoConfiguration()
     sampler, rng = MiniBucketSampler(best.passes_again(), len(graph.cardinalities)), np.random.default_rng(seed)
     counts = _Frequencies(graph.cardinalities)
     for start in range(0, DRAWS, BATCH):

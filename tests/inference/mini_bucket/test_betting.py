@@ -53,10 +53,11 @@ def test_bounds_refute_what_lies_beyond_them(count, spread, depth, seed):
     fortune = np.exp(np.log1p(stakes * (weights / math.exp(low) - 1)).sum())
     assert (fortune + mean / math.exp(low)) / 2 >= 1 / low_error * (1 - 1e-6)
     if high < 0:
-        m = math.exp(high)
-        stakes = np.minimum(stakes, 0.9 * m / (1 - m))
+        m, rest = math.exp(high), -math.expm1(high)
+        stakes = np.minimum(stakes, 0.9 * m / rest)
         fortune = np.exp(np.log1p(stakes * (1 - weights / m)).sum())
-        assert (fortune + np.prod(1 - weights) / (1 - m) ** count) / 2 >= 1 / high_error * (1 - 1e-6)
+        all_against = np.prod(-np.expm1(logs) / rest)  # two products would underflow
+        assert (fortune + all_against) / 2 >= 1 / high_error * (1 - 1e-6)
 
 
 def test_no_weight_above_zero_and_the_bound_itself():
