@@ -17,14 +17,15 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_writable, to_json, write_atomic
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
-from thesis_cli.commands.core.fields import Request, argument, fields_of, files_named, option, settings_of
+from thesis_cli.commands.core.fields import Request, argument, files_named, option, settings_of
 from thesis_cli.commands.core.result import Result, holds_release, presentation, unfinished
-from thesis_cli.commands.inputs.tables import TableSource, delimiter_option
+from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option
 from thesis_cli.commands.release.budget import (
     Spending,
     account_option,
     check_apart,
     check_delta,
+    check_ledger,
     claimed,
     ledger_option,
     limit_option,
@@ -122,14 +123,8 @@ class MeasureRequest(Request):
             raise InputError("no query is given", "add one, such as mean(age)")
         if (self.person is None) != (self.contribution_bound is None):
             raise InputError("--person and --contribution-bound go together", "give both or none")
-        if self.ledger is None:
-            for name in ("limit", "name", "new_account"):
-                if getattr(self, name) not in (None, False):
-                    problem = f"{fields_of(type(self))[name].shell_name} is given without --ledger"
-                    raise InputError(problem, "give the file of a ledger")
-        from thesis_cli.privacy.tables.table import check_delimiter
-
-        check_delimiter(self.delimiter, [self.table])
+        check_ledger(self)
+        check_delimiter(self.delimiter, self.table)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

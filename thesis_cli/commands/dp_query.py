@@ -19,6 +19,7 @@ from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.inputs.tables import (
     ReleaseSource,
     TableSource,
+    check_delimiter,
     delimiter_option,
     open_release,
     read_rows,
@@ -82,9 +83,7 @@ class QueryRequest(Request):
             raise InputError("no query is given", "add one, such as mean(age)")
         if self.holdout_query and self.holdout is None:
             raise InputError("--holdout-query is given without --holdout", "give the URL of a database there")
-        from thesis_cli.privacy.tables.table import check_delimiter
-
-        check_delimiter(self.delimiter, [self.holdout])
+        check_delimiter(self.delimiter, self.holdout)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

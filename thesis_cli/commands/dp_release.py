@@ -32,12 +32,13 @@ from thesis_cli.commands.core.fields import (
     settings_of,
 )
 from thesis_cli.commands.core.result import check_overwritten
-from thesis_cli.commands.inputs.tables import TableSource, delimiter_option, read_rows, table_stem
+from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option, read_rows, table_stem
 from thesis_cli.commands.release.budget import (
     Spending,
     account_option,
     check_apart,
     check_delta,
+    check_ledger,
     check_public,
     check_same,
     check_unpaid,
@@ -296,11 +297,7 @@ class ReleaseRequest(Request):
         """
         for mode, fields in (("init_schema", TEMPLATE), ("again", AGAIN)):
             if getattr(self, mode) is not None:
-                option_name = fields_of(type(self))[mode].shell_name
-                for name in given(self):
-                    if name not in fields:
-                        other = fields_of(type(self))[name].shell_name
-                        raise InputError(f"{other} does not go with {option_name}", "leave one of them out")
+                self.refuse([name for name in given(self) if name not in fields], self.shell_name(mode))
                 break
         else:
             self._check_release()
@@ -312,9 +309,7 @@ class ReleaseRequest(Request):
             raise InputError("--init-schema is given with one of them, or with TABLE", remedy)
         if self.again is None and self.table is None and not suggests:
             raise InputError("TABLE is missing", "give a private table")
-        from thesis_cli.privacy.tables.table import check_delimiter
-
-        check_delimiter(self.delimiter, [self.table, self.public, self.households])
+        check_delimiter(self.delimiter, self.table, self.public, self.households)
 
     def _check_release(self) -> None:
         for name in ("schema", "epsilon"):
@@ -330,8 +325,8 @@ class ReleaseRequest(Request):
             raise InputError("--contribution-bound is given without --person", remedy)
         for one, other in (("households", "household_schema"), ("household_schema", "households")):
             if getattr(self, one) is not None and getattr(self, other) is None:
-                names = [fields_of(type(self))[name].shell_name for name in (one, other)]
-                raise InputError(f"{names[0]} is given without {names[1]}", "a table needs its schema")
+                problem = f"{self.shell_name(one)} is given without {self.shell_name(other)}"
+                raise InputError(problem, "a table needs its schema")
         if self.households is not None and self.person is None:
             remedy = "name the column of both tables that links them"
             raise InputError("--households is given without --person", remedy)
@@ -339,11 +334,7 @@ class ReleaseRequest(Request):
             raise InputError("--size does not go with --public", "the public rows have a size already")
         if self.confirm_public and self.public is None:
             raise InputError("--confirm-public is given without --public", "leave it out")
-        if self.ledger is None:
-            for name in ("limit", "name", "new_account"):
-                if getattr(self, name) not in (None, False):
-                    problem = f"{fields_of(type(self))[name].shell_name} is given without --ledger"
-                    raise InputError(problem, "give the file of a ledger")
+        check_ledger(self)
         self.chosen_method()
 
     def chosen_method(self) -> str:

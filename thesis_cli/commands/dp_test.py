@@ -18,6 +18,7 @@ from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.inputs.tables import (
     ReleaseSource,
     TableSource,
+    check_delimiter,
     delimiter_option,
     open_release,
     read_rows,
@@ -65,9 +66,7 @@ class PopulationTestRequest(Request):
     seed: int | None = seed_option()
 
     def check(self) -> None:
-        from thesis_cli.privacy.tables.table import check_delimiter
-
-        check_delimiter(self.delimiter, [self.other])
+        check_delimiter(self.delimiter, self.other)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

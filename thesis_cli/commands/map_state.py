@@ -32,7 +32,7 @@ from thesis_cli.commands.core.common import (
     uai_option,
     write_uai,
 )
-from thesis_cli.commands.core.fields import Request, given, option, settings_of
+from thesis_cli.commands.core.fields import Request, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.outputs.variables import naming_columns, texts
 
@@ -88,16 +88,11 @@ class MapRequest(Request):
         if self.over is not None and self.query is not None:
             raise InputError("--over does not go with --query", "leave one of them out")
         if self.over is not None or self.query is not None:
-            query = "--over" if self.query is None else "--query"
-            for field in ("solver", "best"):
-                if field in given(self):
-                    raise InputError(f"--{field} does not go with {query}", "leave one of them out")
+            self.refuse(("solver", "best"), "--over" if self.query is None else "--query")
         timed = self.solver == "toulbar2" or self.best > 1
         heeded = ["max_configurations", "time_limit"] if self.solver == "auto" else ["time_limit"] * timed
-        for field in ("max_configurations", "time_limit"):
-            if field in given(self) and field not in heeded:
-                option_name = "--" + field.replace("_", "-")
-                raise InputError(f"{option_name} does not go with --solver {self.solver}", "leave one of them out")
+        unheeded = [name for name in ("max_configurations", "time_limit") if name not in heeded]
+        self.refuse(unheeded, f"--solver {self.solver}")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

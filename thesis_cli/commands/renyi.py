@@ -37,7 +37,7 @@ from thesis_cli.commands.core.common import (
     seed_or_fresh,
     solver_option,
 )
-from thesis_cli.commands.core.fields import Request, fields_of, given, option, settings_of
+from thesis_cli.commands.core.fields import Request, given, option, settings_of
 from thesis_cli.commands.core.result import Result
 from thesis_cli.commands.ln_z.estimates import alpha_option
 from thesis_cli.entropy.names import ENTROPIES, ORDER, Design, Quantity
@@ -137,17 +137,17 @@ class RenyiRequest(Request):
     def check(self) -> None:
         """Refuse options that do not go together."""
         if self.integrand is not None:
-            self._refuse((*ENTROPY_ONLY, *NOISE, "order", "quantity"), "--integrand", "it is for entropies")
+            self.refuse((*ENTROPY_ONLY, *NOISE, "order", "quantity"), "--integrand", "it is for entropies")
         elif self.quantity not in ENTROPIES:
-            self._refuse(ENTROPY_ONLY, f"--quantity {self.quantity}", "it is for entropies")
+            self.refuse(ENTROPY_ONLY, f"--quantity {self.quantity}", "it is for entropies")
         elif self.quantity in ("hartley", "min"):
-            self._refuse(("shannon",), f"--quantity {self.quantity}", "it is for order 1")
+            self.refuse(("shannon",), f"--quantity {self.quantity}", "it is for order 1")
         if self.quantity in ORDER:
-            self._refuse(("order",), f"--quantity {self.quantity}", f"its order is {ORDER[self.quantity]:g}")
+            self.refuse(("order",), f"--quantity {self.quantity}", f"its order is {ORDER[self.quantity]:g}")
         if self.quantity == "tsallis" and math.inf in (self.order or ()):
             raise InputError("--order inf does not go with --quantity tsallis", "it must be finite")
         if self.samples == 0:
-            self._refuse(
+            self.refuse(
                 (*NOISE, *ESTIMATOR, "confidence", "profile", "shannon", "bounds", "solver"),
                 "--samples 0",
                 "it needs samples",
@@ -155,11 +155,11 @@ class RenyiRequest(Request):
             if not (self.exact or self.bethe or self.trw):
                 raise InputError("--samples is 0", "add --exact, --bethe or --trw, or use 1 or more")
         if self.noise == "independent":
-            self._refuse(("share_above",), "--noise independent", "give one of them")
+            self.refuse(("share_above",), "--noise independent", "give one of them")
         if self.strict and not self.probabilities:
             raise InputError("--strict is given without --probabilities", "it is about their sum")
         if self.probabilities:
-            self._refuse(("log_z",), "--probabilities", "ln Z is the logarithm of their sum")
+            self.refuse(("log_z",), "--probabilities", "ln Z is the logarithm of their sum")
         elif self.log_z is None and not self.control:
             raise InputError("--no-control is given without --log-z", "it is about a known ln Z")
         self._check_log_z()
@@ -177,11 +177,11 @@ class RenyiRequest(Request):
             for name in (*NOISE, *ESTIMATOR, "profile"):
                 if name in given(self):
                     raise ModelTooLarge(
-                        f"{model.describe()}: too many for {self._shell(name)}",
+                        f"{model.describe()}: too many for {self.shell_name(name)}",
                         "leave it out for the exact answer or bounds, or raise --max-configurations",
                     )
         if not self.low_rank(model):
-            self._refuse(("solver",), "noise on every configuration or an exact answer", "it is for --bounds")
+            self.refuse(("solver",), "noise on every configuration or an exact answer", "it is for --bounds")
 
     def perturbable(self, model: Model) -> bool:
         """Whether each configuration can have noise of its own."""
@@ -213,16 +213,6 @@ class RenyiRequest(Request):
         if self.noise == "independent":
             return math.inf
         return -math.inf if self.share_above is None else self.share_above
-
-    def _refuse(self, names: Sequence[str], other: str, remedy: str) -> None:
-        for name in names:
-            if name in given(self):
-                raise InputError(f"{self._shell(name)} does not go with {other}", remedy)
-
-    def _shell(self, name: str) -> str:
-        """An option as it was given: `--no-control` for one that is on by default."""
-        shown = fields_of(type(self))[name].shell_name
-        return f"--no-{shown[2:]}" if fields_of(type(self))[name].default is True else shown
 
     def _check_log_z(self) -> None:
         if self.log_z is None or self.log_z == "exact":

@@ -26,7 +26,7 @@ from thesis_cli.commands.core.common import (
     seed_or_fresh,
     solver_option,
 )
-from thesis_cli.commands.core.fields import Request, given, option, settings_of
+from thesis_cli.commands.core.fields import Request, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.figures.bounds import couplings_figure, intervals_figure
 from thesis_cli.commands.ln_z.bounds import UNIT, any_alpha_option, check_interval, exact_bound, interval_option
@@ -98,12 +98,10 @@ class SpinGlassRequest(Request):
         """Refuse options that do not go together, and a grid that is none."""
         self.shape()
         check_interval(self.confidence_method, self.alpha)
-        for name in ("coupling", "field", "model_seed") if self.published is not None else ():
-            if name in given(self):
-                option_name = f"--{name.replace('_', '-')}"
-                raise InputError(f"{option_name} does not go with --published", "the author's model has its own")
-        if self.published is not None and not _is_number(self.published):
-            raise InputError(f"--published is {self.published[:40]}", "it must be a number")
+        if self.published is not None:
+            self.refuse(("coupling", "field", "model_seed"), "--published", "the author's model has its own")
+            if not _is_number(self.published):
+                raise InputError(f"--published is {self.published[:40]}", "it must be a number")
         if not self.coupling:
             raise InputError("--coupling is empty", "give one or more numbers")
         if self.save is not None and len(self.couplings()) > 1:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from thesis_cli.base.errors import InputError, ModelTooLarge, about, counted
 from thesis_cli.base.progress import Progress, Tick
 from thesis_cli.commands.core.command import Command
-from thesis_cli.commands.core.fields import Request, argument, option, settings_of
+from thesis_cli.commands.core.fields import Request, argument, given, option, settings_of
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.inputs.trained import SUFFIX, save_trained
 from thesis_cli.structured.names import FeatureName, Gradient, Interactions, SamplerName, TaskName, Unranked
@@ -129,18 +129,16 @@ class StructuredTrainRequest(Request):
         """Refuse a task without what it needs, and options of other tasks."""
         if self.task is None:
             raise InputError("--task is missing", "give multilabel, ranking or hierarchy")
-        places = {"--labels": self.labels, "--preferences": self.preferences, "--parents": self.parents}
-        own = {"hierarchy": ("--parents",), "ranking": ("--labels", "--preferences")}.get(self.task, ("--labels",))
-        given = [name for name, value in places.items() if value is not None]
-        if not given:
-            raise InputError(f"--task {self.task} needs {' or '.join(own)}", "give one")
-        for name in given:
-            if name not in own:
-                raise InputError(f"{name} does not go with --task {self.task}", "leave it out")
-        if len(given) > 1:
-            raise InputError(f"{given[0]} does not go with {given[1]}", "give one of them")
-        if self.unranked != "anywhere" and self.task != "ranking":
-            raise InputError(f"--unranked does not go with --task {self.task}", "leave it out")
+        places = ("labels", "preferences", "parents")
+        own = {"hierarchy": ("parents",), "ranking": ("labels", "preferences")}.get(self.task, ("labels",))
+        named = [name for name in places if name in given(self)]
+        if not named:
+            raise InputError(f"--task {self.task} needs {' or '.join(map(self.shell_name, own))}", "give one")
+        self.refuse([name for name in places if name not in own], f"--task {self.task}", "leave it out")
+        if len(named) > 1:
+            self.refuse(named, self.shell_name(named[1]), "give one of them")
+        if self.task != "ranking":
+            self.refuse(["unranked"], f"--task {self.task}", "leave it out")
         if self.regularisation != "auto":
             try:
                 found = float(self.regularisation)

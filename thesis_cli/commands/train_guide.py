@@ -107,14 +107,11 @@ class TrainGuideRequest(Request):
 
     def check(self) -> None:
         """Refuse a corpus that is both read and made."""
-        for name in ("length", "count"):
-            if self.corpus is not None and getattr(self, name) is not None:
-                raise InputError(f"--{name} does not go with --corpus", "give one of them")
+        if self.corpus is not None:
+            self.refuse(("length", "count"), "--corpus", "give one of them")
         if self.model in FIXED:
-            given = {"corpus": self.corpus, "length": self.length, "count": self.count}
-            others = {"embedding": self.embedding != EMBEDDING, "device": self._on_cpu and self.device == "cuda"}
-            for name in [*(name for name, value in given.items() if value is not None), *filter(others.get, others)]:
-                raise InputError(f"--{name} does not go with --model {self.model}", "leave it out")
+            device = ["device"] * (self._on_cpu and self.device == "cuda")
+            self.refuse(["corpus", "length", "count", "embedding", *device], f"--model {self.model}", "leave it out")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

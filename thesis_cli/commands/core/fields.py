@@ -423,5 +423,16 @@ class Request:
             check_methods(self, method)
         self.check()
 
+    def refuse(self, names: Iterable[str], other: str, remedy: str = "leave one of them out") -> None:
+        """Refuse fields that were given, since they do not go with `other` (`InputError`)."""
+        for name in names:
+            if name in given(self):
+                raise InputError(f"{self.shell_name(name)} does not go with {other}", remedy)
+
+    def shell_name(self, name: str) -> str:
+        """An option as it was given: `--no-control` for one that is on by default."""
+        field = fields_of(type(self))[name]
+        return f"--no-{field.shell_name[2:]}" if field.default is True else field.shell_name
+
     def check(self) -> None:
         """Refuse combinations of fields, each valid alone."""

@@ -34,6 +34,15 @@ def delimiter_option(**about: Any) -> Any:
     )
 
 
+def check_delimiter(delimiter: str | None, *sources: object) -> None:
+    """Refuse `--delimiter` if it is no delimiter, or if no source is a CSV file (`InputError`)."""
+    from thesis_cli.privacy.tables.table import is_csv
+    from thesis_cli.privacy.tables.table_kinds import given_delimiter
+
+    if delimiter is not None and not (given_delimiter(delimiter) and any(map(is_csv, sources))):
+        raise InputError("--delimiter is given without a CSV file", "leave it out")
+
+
 def read_rows(
     source: TableSource,
     schema: Schema,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from thesis_cli.base.errors import InputError, WorkFailed, describe, without_secrets
 from thesis_cli.base.files import check_writable, file_identity, is_url, locked
-from thesis_cli.commands.core.fields import option
+from thesis_cli.commands.core.fields import Request, given, option
 from thesis_cli.commands.core.result import PLACEHOLDER, check_overwritten, holds_release, unfinished
 
 if TYPE_CHECKING:
@@ -67,6 +67,13 @@ def limit_option() -> Any:
     """The budget of all releases of a table; its type is `tuple[float, float] | None`."""
     words = "Epsilon and delta of all releases of the table together; the first release sets them."
     return option(None, words, metavar="EPSILON DELTA", least=0, not_swept=NO_LEDGER)
+
+
+def check_ledger(request: Request) -> None:
+    """Refuse options of a ledger without one (`InputError`)."""
+    for name in ("limit", "name", "new_account"):
+        if name in given(request) and "ledger" not in given(request):
+            raise InputError(f"{request.shell_name(name)} is given without --ledger", "give the file of a ledger")
 
 
 @dataclass

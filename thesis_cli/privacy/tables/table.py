@@ -87,12 +87,6 @@ def is_csv(source: object) -> bool:
     return not _URL.match(str(source)) and Path(source).suffix.lower() not in _PARQUET
 
 
-def check_delimiter(delimiter: str | None, sources: Sequence[object]) -> None:
-    """Refuse `--delimiter` if it is no delimiter, or if no source is a CSV file (`InputError`)."""
-    if delimiter is not None and not (given_delimiter(delimiter) and any(map(is_csv, sources))):
-        raise InputError("--delimiter is given without a CSV file", "leave it out")
-
-
 def encoded_rows(table: Table, schema: Schema, chunk: int = CHUNK, unknown: Unknown = "error") -> Iterator[Rows]:
     """Encoded rows of the table, at most `chunk` at a time; only the schema's columns are read.
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Progress
-from thesis_cli.commands.core.fields import Request, argument, given, option
+from thesis_cli.commands.core.fields import Request, argument, option
 from thesis_cli.commands.core.result import Summary
 from thesis_cli.reproduction.commands import OwnCommand, short
 
@@ -61,9 +61,7 @@ class PlotRequest(Request):
     def check(self) -> None:
         runs = [name for name in self.names or () if is_run(name)]
         if not runs or len(runs) < len(self.names or ()):
-            for name in OF_RUNS:
-                if name in given(self):
-                    raise InputError(f"--{name} does not go with ids of experiments", "give the table of one run")
+            self.refuse(OF_RUNS, "ids of experiments", "give the table of one run")
         if self.out is not None and len(runs) > 1:
             raise InputError(f"--out does not go with {len(runs)} tables", "give one table")
 
