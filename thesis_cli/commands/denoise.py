@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError, about
-from thesis_cli.base.files import check_writable
+from thesis_cli.base.files import check_writable, to_json, write_atomic
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import RUNS, SolverName, solver_option
@@ -170,7 +170,6 @@ class DenoiseResult(Result):
         ------
         OSError : naming the file that could not be written.
         """
-        from thesis_cli.base.files import to_json, write_atomic
         from thesis_cli.models.images import encoded
 
         folder = Path(path)
@@ -240,7 +239,6 @@ def run(request: DenoiseRequest, progress: Progress) -> DenoiseResult:
     if request.out is not None:
         result.save(request.out)
     if request.model_out is not None:
-        from thesis_cli.base.files import write_atomic
         from thesis_cli.models.uai import write
 
         write_atomic({request.model_out: write(grid.graph(noisy.pixels[chosen]))})

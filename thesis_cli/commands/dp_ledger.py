@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.columns import Columns
@@ -191,8 +191,6 @@ def _columns(book: Book, accounts: Mapping[str, Account]) -> Columns:
 
 def _history(account: Account) -> list[Total]:
     """Total after each release."""
-    from dataclasses import replace
-
     return [replace(account, spent=account.spent[: i + 1]).total() for i in range(len(account.spent))]
 
 

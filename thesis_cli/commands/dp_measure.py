@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from thesis_cli.privacy.measure.measure import Expected, Measurement, Plan
     from thesis_cli.privacy.measure.parts import MeasuredRow
     from thesis_cli.privacy.tables.schema import Schema
-    from thesis_cli.privacy.tables.table_kinds import Table
 
     SchemaSource = str | Path | Schema
     """The path of a schema in TOML, or a schema."""
@@ -260,8 +259,8 @@ def _measured(request: MeasureRequest, plan: Plan, progress: Progress) -> Measur
     spending.product, spending.unit = "measurement", plan.unit.name(request.person)
     spending.check(plan.budget)
     table = open_table(request.table, request.query, names=plan.schema.names, delimiter=request.delimiter or "")
-    if not plan.unit.secret:
-        _check_rows(table)
+    if not plan.unit.secret and not table.count():
+        raise InputError("the table has no rows", "give a table of one row or more", source=table.source)
     spending.identify(plan.budget, (table, columns_read(plan.schema, request.person)))
     bound, key = request.contribution_bound, secrets.randbits(63)
     blocks, count = rows_that_count(table, plan.schema, request.person, bound, key, request.unknown)
@@ -279,11 +278,6 @@ def _measured(request: MeasureRequest, plan: Plan, progress: Progress) -> Measur
         if request.out is not None:
             result.save(request.out)
         return result
-
-
-def _check_rows(table: Table) -> None:
-    if not table.count():
-        raise InputError("the table has no rows", "give a table of one row or more", source=table.source)
 
 
 def _result(request: MeasureRequest, plan: Plan, columns: Columns, **found: Any) -> MeasureResult:

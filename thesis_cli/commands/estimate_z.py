@@ -327,14 +327,9 @@ def _method(request: EstimateZRequest, model: Model) -> str:
 
 def _sampled(request: EstimateZRequest) -> list[str]:
     """The options of the request that need full-rank noise."""
-    fields = fields_of(type(request))
-    names = [fields[name].shell_name for name in given(request) if _only_sampled(fields[name].about.methods)]
+    found = [fields_of(type(request))[name] for name in given(request)]
+    names = [f.shell_name for f in found if "full-rank" in f.about.methods and "auto" not in f.about.methods]
     return names + ["--quantity f"] * (request.quantity == "f")
-
-
-def _only_sampled(methods: tuple[str, ...]) -> bool:
-    """Whether an option is heeded by full-rank noise and not by the portfolio of `auto`."""
-    return "full-rank" in methods and "auto" not in methods
 
 
 def _unbounded(request: EstimateZRequest) -> bool:

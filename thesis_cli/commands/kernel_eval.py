@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError, about
-from thesis_cli.base.files import check_writable
+from thesis_cli.base.files import check_writable, write_atomic
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import Request, argument, option, settings_of
@@ -179,8 +179,6 @@ def run(request: KernelEvalRequest, progress: Progress) -> KernelEvalResult:
             tick(1)
     values, standard_errors = zip(*[found.answer(query) for query in queries], strict=True)
     if request.points_out is not None:
-        from thesis_cli.base.files import write_atomic
-
         points = Columns({"point": found.expansion.points[:, 0], "weight": found.expansion.weights})
         write_atomic({request.points_out: points.csv()})
     errors = [found.error.largest if query.statistic == "mean" else math.inf for query in queries]

@@ -44,16 +44,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from thesis_cli.base.arrays import Floats
-    from thesis_cli.models.targets import Target
+    from thesis_cli.models.targets import Regression, Target
     from thesis_cli.perturbation.a_star.a_star import TargetMaxima
     from thesis_cli.perturbation.estimate import Estimate
-
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from thesis_cli.base.arrays import Floats
-    from thesis_cli.models.targets import Regression, Target
 
     TargetSource = str | Target | Callable[[Floats], Any] | Any
     """A name, `module:object` or `file.py:object`; a `Target`; or a function."""
@@ -295,7 +288,6 @@ class PosteriorResult(EstimatesResult):
 
 def run(request: PosteriorRequest, progress: Progress) -> PosteriorResult:
     """Draw samples, estimate Z, and integrate if that was asked for."""
-
     seed, source = seed_or_fresh(request.seed), label(request.regression if request.target is None else request.target)
     estimates: list[Estimate] = []
     posterior = None

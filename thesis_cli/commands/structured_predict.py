@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.errors import InputError, about, counted
+from thesis_cli.base.errors import InputError, ModelTooLarge, about, counted
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import Request, argument, option, settings_of
@@ -202,7 +202,6 @@ def _log_likelihood(
     predictor: Predictor, weights: Floats, structures: Ints, name: str, known: Known | None = None
 ) -> dict[str, Floats]:
     """ln p of structures by a name; nothing if ln Z has no exact algorithm."""
-    from thesis_cli.base.errors import ModelTooLarge
     from thesis_cli.structured.learn import negative_log_likelihood
 
     try:

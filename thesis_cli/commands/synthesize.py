@@ -438,7 +438,8 @@ def task_lines(task: Task, found: Solution, limits: Limits) -> list[tuple[str, s
             lines.append((head, row))
             head = ""
     lines.append(("answer", sentence(found, limits)))
-    lines += [("settles it" if k == 0 else "", _shown(row)) for k, row in enumerate(_settles(found))]
+    settles = found.meaning.settles if found.meaning else ()
+    lines += [("settles it" if k == 0 else "", _shown(row)) for k, row in enumerate(settles)]
     if found.doubts:
         lines.append(("doubt", doubt(found)))
     if found.closest:
@@ -451,10 +452,6 @@ def task_lines(task: Task, found: Solution, limits: Limits) -> list[tuple[str, s
     examined = f"{counted(found.nodes, 'program')} examined in {found.seconds:.3g} s"
     lines.append(("search", f"{label(found.solver)}{after}; {examined}"))
     return lines
-
-
-def _settles(found: Solution) -> Sequence[Sequence[Value]]:
-    return found.meaning.settles if found.meaning else ()
 
 
 def _shown(inputs: Sequence[Value]) -> str:

@@ -234,7 +234,10 @@ def _from_frame(source: Any) -> Table:
         raise InputError(f"the data are of type {type(source).__name__}", "give a CSV file or a DataFrame")
     names = tuple(str(column) for column in source.columns)
     _check_names(names, name)
-    return _not_empty(Table(names, tuple(_from_series(source.iloc[:, at], name) for at in range(len(names))), name))
+    table = Table(names, tuple(_from_series(source.iloc[:, at], name) for at in range(len(names))), name)
+    if not table.count:
+        raise InputError("it has no rows", "give a row for each observation", source=name)
+    return table
 
 
 def _from_series(column: Any, source: str) -> Cells:
@@ -258,12 +261,6 @@ def _check_names(names: tuple[str, ...], source: str) -> None:
     if twice or "" in names:
         problem = f"two columns are called {twice[0]!r}" if twice and twice[0] else "a column has no name"
         raise InputError(problem, "give each column a name of its own", source=source)
-
-
-def _not_empty(table: Table) -> Table:
-    if not table.count:
-        raise InputError("it has no rows", "give a row for each observation", source=table.source)
-    return table
 
 
 def _number(cell: str) -> float | None:

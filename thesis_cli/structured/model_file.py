@@ -50,7 +50,8 @@ class StructuredModel:
             problem = f"the weights sum to {total:.3g} in absolute value"
             raise InputError(problem, f"it must be less than {LARGEST:g}, where adding 1 still counts")
         if self.names and len(set(self.names)) != self.space.elements:
-            raise InputError(f"names has {counted(len(set(self.names)), 'name')}", _one_each(self.space))
+            problem = f"names has {counted(len(set(self.names)), 'name')}"
+            raise InputError(problem, f"the {self.space.elements} {_word(self.space)} must have one each")
 
     def describe(self) -> str:
         """`permutations of 6 items, 15 features (orders), 720 structures`."""
@@ -252,10 +253,6 @@ def _text(key: str, given: Any) -> str:
 
 def _word(space: Space) -> str:
     return space.word if space.elements == 1 else {"vertex": "vertices"}.get(space.word, f"{space.word}s")
-
-
-def _one_each(space: Space) -> str:
-    return f"the {space.elements} {_word(space)} must have one each"
 
 
 def _shown(value: Any) -> str:

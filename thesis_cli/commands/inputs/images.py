@@ -88,16 +88,13 @@ def paired(noisy: Images, clean: Images, sources: Sequence[object]) -> Images:
     if not missing:
         order = [at[name] for name in noisy.names]
         return Images(list(noisy.names), clean.pixels[order])
-    if len(noisy.names) == len(clean.names) and not any(_is_folder(source) for source in sources):
+    folders = any(isinstance(source, str | Path) and Path(source).is_dir() for source in sources)
+    if len(noisy.names) == len(clean.names) and not folders:
         return Images(list(noisy.names), clean.pixels)
     if len(clean.names) < len(noisy.names):
         problem = f"there are {len(noisy.names)} noisy images and {len(clean.names)} clean ones"
         raise InputError(f"{problem}; none is named {_listed(missing)}", "give a clean image for each noisy one")
     raise InputError(f"no clean image is named {_listed(missing)}", "give clean images the names of the noisy ones")
-
-
-def _is_folder(source: object) -> bool:
-    return isinstance(source, str | Path) and Path(source).is_dir()
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -269,11 +269,6 @@ def _handles(panels: Sequence[Axes]) -> dict[str, Any]:
     return found
 
 
-def _aside(k: int, lines: int) -> float:
-    """Distance of the points of a line from a word."""
-    return 0.6 * (k - (lines - 1) / 2) / max(lines, 7)
-
-
 def _line(
     axes: Axes, part: pd.DataFrame, columns: tuple[str, str], words: Sequence[str], k: int, names: Sequence[str]
 ) -> tuple[bool, bool]:
@@ -291,7 +286,8 @@ def _line(
         alone = part.groupby(x, sort=not words, dropna=True)["standard_error"].mean()
         errors = errors.where(counts > 1, 2 * alone)
     errors = errors.fillna(0.0)
-    places = [words.index(_cell(value)) + _aside(k, lines) for value in means.index] if words else list(means.index)
+    aside = 0.6 * (k - (lines - 1) / 2) / max(lines, 7)
+    places = [words.index(_cell(value)) + aside for value in means.index] if words else list(means.index)
     finite = [math.isfinite(mean) for mean in means]
     shown = [(p, m, e) for p, m, e, ok in zip(places, means, errors, finite, strict=True) if ok]
     if not shown:

@@ -151,7 +151,8 @@ def train(
             group["lr"] = plan.rate_at(state.step)
         module.train()
         batch = learner.batch(stream.rows(state.step), stream.rng(state.step))
-        with _autocast(module, plan.half):
+        device = next(module.parameters()).device.type
+        with torch.autocast(device, dtype=torch.bfloat16, enabled=plan.half):
             loss = learner.loss(batch)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
@@ -206,11 +207,6 @@ def _evaluate(learner: Learner, data: TrainingData, plan: TrainingPlan, state: T
 
 def _state(module: torch.nn.Module, optimizer: torch.optim.Optimizer, state: TrainingState) -> dict[str, Any]:
     return {"module": module.state_dict(), "optimizer": optimizer.state_dict(), "state": asdict(state)}
-
-
-def _autocast(module: torch.nn.Module, half: bool) -> Any:
-    device = next(module.parameters()).device.type
-    return torch.autocast(device, dtype=torch.bfloat16, enabled=half)
 
 
 FORMAT = "thesis-cli checkpoint 1"
