@@ -408,8 +408,13 @@ def exponent_of(rounding: float) -> int:
 
 
 @cache
+def versions() -> dict[str, str]:
+    """Versions of this program and of the libraries of all releases."""
+    return {name: version(name) for name in ("thesis-cli", "opendp", "numpy")}
+
+
 def opendp_name() -> str:
-    return f"OpenDP {version('opendp')}"
+    return f"OpenDP {versions()['opendp']}"
 
 
 def check_gaussian(budget: Budget) -> None:
