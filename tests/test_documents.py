@@ -13,6 +13,7 @@ import pytest
 from tests.conftest import ROOT
 from thesis_cli.base.files import write_atomic
 from thesis_cli.commands.core.command import Command, Definition
+from thesis_cli.privacy.query import replicates
 from thesis_cli.reproduction import documents
 from thesis_cli.reproduction.experiment import Checkout
 from thesis_cli.studies.learning import silhouettes
@@ -31,6 +32,25 @@ def checkout(tmp_path, monkeypatch):
         (tmp_path / "results" / path.name).write_bytes(path.read_bytes())
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+SIMULATED = {}
+"""Simulated releases of a release."""
+
+
+@pytest.fixture(autouse=True)
+def _simulated_once(monkeypatch):
+    """Pages ask the committed releases again and again, and what is simulated depends on the release alone."""
+    simulate = replicates.replicates
+
+    def once(release, count, jobs):
+        points = release.points
+        key = release.record.to_json(), points.reals.tobytes(), points.codes.tobytes(), count
+        if key not in SIMULATED:
+            SIMULATED[key] = list(simulate(release, count, jobs))
+        return SIMULATED[key]
+
+    monkeypatch.setattr(replicates, "replicates", once)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)

@@ -175,7 +175,7 @@ def examples(name):
 SMALLER = {
     "spin-glass": {"--samples": 20},
     "dp-query": {"--replicates": 4},
-    "dp-audit": {"--runs": 200, "--command-runs": 40},
+    "dp-audit": {"--runs": 40, "--command-runs": 40, "--stage-runs": 4},
     "dp-release": {"--rows": 100, "--size": 60},
     "make-corpus": {"--length": 2, "--count": 50, "--test": 5},
     "train-guide": {"--length": 3, "--count": 60, "--programs-seen": 512},

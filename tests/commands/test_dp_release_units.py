@@ -197,7 +197,7 @@ def test_the_former_name_of_the_contribution_bound_works(cli, folder):
 
 
 def test_without_opendp_nothing_is_spent(cli, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
+    monkeypatch.setitem(sys.modules, "opendp.mod", None)
     mechanism.opendp.cache_clear()
     table = ROOT / "data/tables/people.csv"
     own = ("--schema", table.with_suffix(".toml"), "--epsilon", 1)

@@ -16,7 +16,7 @@ from thesis_cli.synthesis.language.task import load_tasks
 
 
 def test_a_corpus_and_its_card(cli, tmp_path):
-    result = cli("make-corpus", "--length", 3, "--count", 200, "--test", 20, "--seed", 1)
+    result = cli("make-corpus", "--length", 2, "--count", 200, "--test", 20, "--seed", 1)
     assert result.status == 0
     assert "200 to train on, 20 to test on" in result.out
     assert "seed 1" in result.out

@@ -85,8 +85,7 @@ def test_the_estimate_is_unbiased_within_its_error():
     assert not few.trusted
 
 
-@pytest.mark.parametrize("stride", [1, 2])
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(("seed", "stride"), [(1, 1), (2, 2)])
 def test_resampled_populations_estimate_z_without_bias(monkeypatch, seed, stride):
     monkeypatch.setattr(sampler, "STRIDE", stride)
     monkeypatch.setattr(sampler, "RESAMPLED", 1.1)

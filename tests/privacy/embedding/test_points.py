@@ -254,7 +254,7 @@ def test_neither_threads_nor_repetition_change_a_bit(monkeypatch):
 
 def test_only_categories():
     kernel = RowKernel(np.zeros(0), np.array([0.2, 0.4]))
-    features = draw_features(kernel, CARDINALITIES, 2000, np.random.default_rng(0))
+    features = draw_features(kernel, CARDINALITIES, 400, np.random.default_rng(0))
     rows = Rows(np.zeros((4, 0)), np.array([[0, 0], [1, 1], [2, 0], [2, 1]]))
     weights = np.array([0.5, 0.25, 0.125, 0.125])
     target = weights @ features.embed(rows)
@@ -295,7 +295,7 @@ def test_levels_are_the_best_in_turn(seed):
 def test_categories_end_where_no_single_change_helps(seed):
     """Plain rows whose shares are not whole numbers, so that the drawn rows are not the best."""
     kernel = RowKernel(np.zeros(0), np.array([0.2, 0.4]))
-    features = draw_features(kernel, CARDINALITIES, 2000, np.random.default_rng(seed))
+    features = draw_features(kernel, CARDINALITIES, 400, np.random.default_rng(seed))
     every = Rows(np.zeros((6, 0)), np.array([[a, b] for a in range(3) for b in range(2)]))
     embedded = features.embed(every)
     target = np.random.default_rng(seed).dirichlet(np.ones(6)) @ embedded

@@ -71,7 +71,7 @@ def test_degenerate_tasks_can_be_refused():
 
 
 def test_large_and_small_numbers_and_long_and_short_lists_occur():
-    made = make_corpus(CorpusPlan(3, 250), rng())
+    made = make_corpus(CorpusPlan(2, 250), rng())
     lists = made.inputs[(made.types[:, 0] == TYPES.index(LIST))][:, :, 0]
     sizes = np.count_nonzero(lists > -300, axis=-1)
     assert set(np.unique(sizes)) == set(range(1, 21))
@@ -169,13 +169,13 @@ def swap(line):
 
 
 def test_random_tasks_are_tasks_of_distinct_programs():
-    tasks = random_tasks(5, 12, rng())
+    tasks = random_tasks(4, 12, rng())
     assert len({labelled.program for labelled in tasks}) == 12
     assert [labelled.task.name for labelled in tasks] == [f"random-{i}" for i in range(1, 13)]
     assert all(check(labelled.program, labelled.task) for labelled in tasks)
     assert len({labelled.program.inputs for labelled in tasks}) > 3
-    assert random_tasks(5, 12, rng()) == tasks
-    strict = random_tasks(3, 12, rng(), examples=3, distinct=3, empty=0)
+    assert random_tasks(4, 12, rng()) == tasks
+    strict = random_tasks(2, 12, rng(), examples=3, distinct=3, empty=0)
     assert all(len({example.output for example in labelled.task.examples} - {()}) == 3 for labelled in strict)
 
 

@@ -14,7 +14,7 @@ from thesis_cli.synthesis.language.dsl import DEFAULT, INT, OPERATIONS, Operatio
 from thesis_cli.synthesis.language.packing import WIDTH, bounds_of, pack
 from thesis_cli.synthesis.search.depth_first import Lanes
 
-ROUNDS = examples(1080)
+ROUNDS = examples(540)
 """Rounds of each operation, over all semantics."""
 
 SEMANTICS = [
@@ -124,7 +124,7 @@ def test_lengths_allow_what_an_operation_gives(operation: Operation) -> None:
     compiled = allows()
     rng = Random(operation.name)
     refused = 0
-    for _ in range(1000):
+    for _ in range(examples(200)):
         arguments = columns(operation, rng, DEFAULT, 3)
         made = [DEFAULT.apply(operation, *values) for values in zip(*arguments, strict=True)]
         values = [value for value in made if value is not None]

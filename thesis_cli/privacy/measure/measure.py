@@ -15,7 +15,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import version
 
 import numpy as np
 
@@ -33,6 +32,7 @@ from thesis_cli.privacy.mechanisms.mechanism import (
     Noise,
     OpenDPGaussian,
     OpenDPLaplace,
+    versions,
     zcdp_epsilon,
 )
 from thesis_cli.privacy.mechanisms.stages import LARGEST, ROWS, Unit, blocks_within, counted_blocks
@@ -400,8 +400,7 @@ def measured(
         for choice in _choices(part, found.astype(np.float64), scale, plan.gaussian, choose or opendp_choose)
     ]
     promise = PrivacyGuarantee(plan.budget.epsilon, plan.budget.delta, plan.unit.text, count)
-    versions = {name: version(name) for name in ("thesis-cli", "opendp", "numpy")}
-    return Measurement(promise, rho, calibration, vector, tuple(choices), versions)
+    return Measurement(promise, rho, calibration, vector, tuple(choices), dict(versions()))
 
 
 def answers(plan: Plan, found: Measurement) -> list[MeasuredRow]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -129,6 +130,7 @@ class Quantile(Part):
         return [self._row_of(label, dict(zip(CHOICES, cells, strict=True))) for label, cells in pairs]
 
 
+@lru_cache(maxsize=64)
 def choice_scale(cost: float, gaussian: bool) -> float:
     """Least scale of the exponential mechanism for these scores and a cost: rho of
     zero-concentrated privacy, or epsilon.
@@ -156,6 +158,7 @@ def opendp_choose(scores: Floats, scale: float, gaussian: bool) -> int:
     return int(_choice(scale, gaussian)(scores.tolist()))
 
 
+@lru_cache(maxsize=64)
 def _choice(scale: float, gaussian: bool) -> Measurement:
     dp = opendp()
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.linf_distance(T=float)

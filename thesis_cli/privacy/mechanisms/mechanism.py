@@ -25,7 +25,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.metadata import version
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -218,16 +218,21 @@ def choose(scores: Floats, sensitivity: float, epsilon: float) -> Choice:
 
 
 @cache
-def opendp() -> ModuleType:
-    """OpenDP, imported when first needed, because that takes seconds.
+def opendp() -> SimpleNamespace:
+    """The parts of OpenDP that releases use, imported when first needed.
+
+    Its prelude imports scikit-learn too, which takes ten times as long as the rest.
 
     Raises
     ------
     InputError : it is not installed.
     """
-    dp: ModuleType = extra("opendp.prelude")
-    dp.enable_features("contrib")
-    return dp
+    found: dict[str, Any] = {}
+    for part in ("mod", "domains", "metrics", "measures"):
+        found |= vars(extra(f"opendp.{part}"))
+    found |= {"m": extra("opendp.measurements"), "c": extra("opendp.combinators")}
+    found["enable_features"]("contrib")
+    return SimpleNamespace(**found)
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
@@ -408,8 +413,13 @@ def exponent_of(rounding: float) -> int:
 
 
 @cache
+def versions() -> dict[str, str]:
+    """Versions of this program and of the libraries of all releases."""
+    return {name: version(name) for name in ("thesis-cli", "opendp", "numpy")}
+
+
 def opendp_name() -> str:
-    return f"OpenDP {version('opendp')}"
+    return f"OpenDP {versions()['opendp']}"
 
 
 def check_gaussian(budget: Budget) -> None:

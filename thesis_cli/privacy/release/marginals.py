@@ -28,7 +28,7 @@ from thesis_cli.base.modules import extra
 from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.copula.cells import Cells, cells_of, schema_cells
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.mechanisms.mechanism import Budget, check_gaussian, opendp, opendp_name, zcdp_epsilon
+from thesis_cli.privacy.mechanisms.mechanism import Budget, check_gaussian, opendp_name, zcdp_epsilon
 from thesis_cli.privacy.mechanisms.stages import counted_blocks, total_rho
 from thesis_cli.privacy.release.record import Record, Release, uniform_weights
 from thesis_cli.privacy.release.release import (
@@ -190,7 +190,8 @@ def opendp_marginals(
     # shares, rounded up, exceeds the whole by some last digits, and the release stops midway.
     mst: Any = importlib.import_module("opendp.extras.mbi._mst")
     mst.prior = lambda rho: rho * (1 - 2.0**-40)
-    dp, names = opendp(), list(sizes)
+    dp, names = extra("opendp.prelude"), list(sizes)
+    dp.enable_features("contrib")
     columns = [f"c{i}" for i in range(len(names))]
 
     def fit(domain: Any, loss: Any, *, potentials: Any = None) -> Any:

@@ -18,8 +18,6 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib.metadata import version
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -29,7 +27,7 @@ from thesis_cli.base.errors import InputError, presentation
 from thesis_cli.base.modules import named
 from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.mechanisms.mechanism import NOISES, Budget, Calibration, NoiseName
+from thesis_cli.privacy.mechanisms.mechanism import NOISES, Budget, Calibration, NoiseName, versions
 from thesis_cli.privacy.mechanisms.stages import ROWS, Counted, Unit
 from thesis_cli.privacy.release.methods import METHODS, DPMethod, listed, methods_where
 from thesis_cli.privacy.release.record import WEIGHT, KernelRecord, PrivacyGuarantee, Proof, Record, Release
@@ -498,17 +496,11 @@ def private_record(
             f"the neighbours: {plan.neighbours}" if count is None else "the number of rows of the table",
             "the budget, the method and its size, the entropy of public random draws, public rows if there are any",
         ),
-        versions={**_versions(), **method.versions()},
+        versions={**versions(), **method.versions()},
         mechanism=released.mechanism,
         counted=released.counted,
         output=released.output,
     )
-
-
-@cache
-def _versions() -> dict[str, str]:
-    """Versions of this program and of the libraries of every method."""
-    return {name: version(name) for name in ("thesis-cli", "opendp", "numpy")}
 
 
 def _guarantee(plan: ReleasePlan, count: int | None) -> PrivacyGuarantee:
