@@ -20,7 +20,7 @@ def by_pandas(columns):
     return columns.frame().to_csv(index=False, lineterminator="\n")
 
 
-@settings(max_examples=examples(50))
+@settings(max_examples=examples(25))
 @given(LISTS)
 def test_the_text_of_lists_is_that_of_pandas(lists):
     columns = Columns({f"c{k}": values for k, values in enumerate(lists)})

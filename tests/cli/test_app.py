@@ -186,12 +186,14 @@ SMALLER = {
 
 
 def smaller(name, line):
-    """The words of an example, with smaller values; a release of rows that exist makes none, and an audit of one's
-    own table has no runs."""
+    """The words of an example, with smaller values; a release of rows that exist makes none, an audit of one's
+    own table has no runs, and the exponential mechanism has no stages."""
     words = shlex.split(line)
     if (name == "dp-release" and "--epsilon" not in words) or (name == "dp-audit" and "--table" in words):
         return words
     for option, number in SMALLER.get(name, {}).items():
+        if option == "--stage-runs" and "exponential" in words:
+            continue
         if option in words:
             at = words.index(option) + 1
             words[at] = str(min(int(words[at]), number))

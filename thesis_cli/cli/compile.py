@@ -65,6 +65,9 @@ LONG, COLOURS = "{folder}/long.uai", "{folder}/colours.uai"
 PEOPLE = "{folder}/people.csv"
 _RELEASE: Mapping[str, object] = {"table": PEOPLE, "schema": "{folder}/people.toml", "epsilon": 1}
 _RELEASED = "{folder}/release.csv"
+_RANKS, _RANKER = "{folder}/ranks.csv", "{folder}/ranker.safetensors"
+_CHOSEN, _CHOOSER = "{folder}/chosen.csv", "{folder}/chooser.safetensors"
+_LABELS: Mapping[str, object] = {"labels": 3, "seed": 0}
 
 PARTS = (
     Part(
@@ -121,6 +124,15 @@ PARTS = (
             "thesis_cli.synthesis.search.execution",
             "thesis_cli.synthesis.networks.next_line",
             "thesis_cli.synthesis.networks.state_kernels",
+        ),
+    ),
+    Part(
+        "rankings and labels",
+        (
+            ("structured train", {"data": _RANKS, "task": "ranking", **_LABELS, "out": _RANKER}),
+            ("structured predict", {"data": _RANKS, "weights": _RANKER, "best": 2}),
+            ("structured train", {"data": _CHOSEN, "task": "multilabel", **_LABELS, "out": _CHOOSER}),
+            ("structured predict", {"data": _CHOSEN, "weights": _CHOOSER, "decision": "marginal"}),
         ),
     ),
     Part(
@@ -351,6 +363,9 @@ def write_inputs(folder: Path) -> None:
                 ],
             }
         ),
+        "ranks.csv": "x,y,a,b,c\n"
+        + "".join(f"{i},{i % 7},{1 + i % 3},{1 + (i + 1) % 3},{1 + (i + 2) % 3}\n" for i in range(60)),
+        "chosen.csv": "x,y,a,b,c\n" + "".join(f"{i},{i % 7},{i % 2},{i // 2 % 2},{i // 4 % 2}\n" for i in range(60)),
         "people.toml": SCHEMA,
         "people.csv": people(40, rng),
     }
@@ -371,8 +386,8 @@ def carry_out(part: Part, folder: Path) -> str | None:
             warnings.simplefilter("ignore")
             for name, values in part.calls:
                 command = command_named(name)
-                found = {key: v.format(folder=folder) if isinstance(v, str) else v for key, v in values.items()}
-                found |= {key: 1 for key in ("seed", "jobs") if key in command.fields}
+                found: dict[str, object] = {key: 1 for key in ("seed", "jobs") if key in command.fields}
+                found |= {key: v.format(folder=folder) if isinstance(v, str) else v for key, v in values.items()}
                 command.execute(command.request(**found))
             for name in part.modules:
                 import_module(name).prepare()

@@ -213,18 +213,18 @@ def test_binary_and_general_sweeps_reach_the_same_bound():
     assert found[0] == pytest.approx(found[1], abs=1e-6)
 
 
-def test_the_bound_on_200_small_models():
+def test_the_bound_on_100_small_models():
     """Converged or not; what is called converged has no gap to speak of."""
     rng = np.random.default_rng(0)
     converged = 0
-    for _ in range(200):
+    for _ in range(100):
         graph = grid(*rng.integers(1, 4, 2), rng.uniform(0, 3), rng, int(rng.integers(2, 4)), bool(rng.integers(2)))
         limits = {"weight_steps": int(rng.integers(0, 10)), "max_sweeps": int(rng.choice([1, 1000]))}
         result = trw_log_partition_function(graph, **limits)
         assert result.value >= Elimination(graph).log_partition_function() - 1e-9
         assert result.converged == (result.gap <= 1e-6 * max(1.0, abs(result.mixture)))
         converged += result.converged
-    assert 150 < converged < 200
+    assert 75 < converged < 100
 
 
 def test_sweeps_are_at_most_as_many_as_asked_for_at_given_edge_weights():

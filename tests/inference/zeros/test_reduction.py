@@ -44,7 +44,7 @@ def brute_force_marginals(graph):
     return np.array([p[states[:, i] == x].sum() for i, k in enumerate(graph.cardinalities) for x in range(k)])
 
 
-@settings(max_examples=examples(120))
+@settings(max_examples=examples(60))
 @given(constrained_graphs() | factor_graphs())
 def test_a_reduction_keeps_every_answer(graph):
     states = all_states(graph)

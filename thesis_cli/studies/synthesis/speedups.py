@@ -8,6 +8,7 @@ where the rows do not tell.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -155,7 +156,9 @@ def both_ways(frame: pd.DataFrame, search: str) -> pd.DataFrame:
 
 
 def _quantile(costs: Floats, share: float) -> Floats:
-    return np.asarray(np.quantile(costs, share, axis=-1, method="inverted_cdf"))
+    """That of the inverted distribution function, which NumPy's `quantile` takes longer to find."""
+    place = max(0, math.ceil(share * costs.shape[-1] - 1))
+    return np.asarray(np.partition(costs, place, axis=-1)[..., place])
 
 
 def needed_for_share(
@@ -281,7 +284,7 @@ def difference(frame: pd.DataFrame, more: str, less: str, share: float) -> Numbe
         return None
     four = [_both(frame, search, guide)[0] for search in (more, less) for guide in (PRIOR, NETWORK)]
     drawn = np.random.default_rng(0).integers(len(four[0]), size=(RESAMPLES, len(four[0])))
-    spent = np.stack([np.quantile(costs[drawn], share, axis=1, method="inverted_cdf") for costs in four], axis=1)
+    spent = np.stack([_quantile(costs[drawn], share) for costs in four], axis=1)
     return found[0].log10 - found[1].log10, float((np.log10(spent) @ [1.0, -1.0, -1.0, 1.0]).std())
 
 
