@@ -48,6 +48,7 @@ def planned_by(turn, side, block, held, safe=contraction.SAFE):
         for module, name, value in (
             (contraction, "planned", one),
             (contraction, "SAFE", safe),
+            (contraction, "ROWS", 3),
             (tree, "SIDE", side),
             (tree, "SECONDS_MOVED", 0.0),
             (tree, "LEAST_RUN", block),
@@ -165,7 +166,7 @@ def test_tables_that_are_made_again_change_no_bit(graph, way, small):
     phi = graph.log_potential(states)
     p = np.exp(phi - np.logaddexp.reduce(phi))
     brute = [p[states[:, i] == x].sum() for i, k in enumerate(graph.cardinalities) for x in range(k)]
-    with planned_by(*way), mock.patch.object(passes, "SMALL", small), mock.patch.object(passes, "SLOWEST", math.inf):
+    with planned_by(*way), mock.patch.multiple(passes, SMALL=small, SLOWEST=math.inf):
         solver = Contraction(graph)
         plan, expected = solver.plan, solver.marginals()
         drawn = solver.sample(20, np.random.default_rng(0))
@@ -231,6 +232,18 @@ def test_the_race_takes_the_tree_of_fewest_predicted_seconds(monkeypatch, deep):
     best = planned(deep.cardinalities, scopes, 2**40)
     assert best.cost.seconds == min(planners.fitted(each, 2**40).cost.seconds for each in trees)
     assert best.tree.pairs == planned(deep.cardinalities, scopes, 2**40).tree.pairs
+
+
+def test_a_refusal_names_memory_in_which_a_pass_back_runs():
+    graph = ising(11, 11, 1.0, np.random.default_rng(0))
+    whole = Contraction(graph)
+    with pytest.raises(ModelTooLarge, match=r"a pass back needs \d+ KiB") as refusal:
+        Contraction(graph, whole.cost.memory).marginals()
+    named = refusal.value.memory
+    assert whole.cost.memory < named < whole.back.cost.memory
+    enough = Contraction(graph, named)
+    assert enough.back.cost.memory <= named
+    np.testing.assert_allclose(enough.marginals()[1], whole.marginals()[1], rtol=1e-12)
 
 
 def test_tables_that_do_not_fit_are_cut_into_slices_or_refused():

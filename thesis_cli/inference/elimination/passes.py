@@ -85,7 +85,7 @@ class _Walk:
         if limit < math.inf:
             self._fix(limit // SMALL)
         self._base = sum(self._sizes[k] for k in self._fixed)
-        self._room = Room(limit - self._base)
+        self._room, self._highest = Room(limit - self._base), 0
         self._held: list[tuple[int, int, int]] = []  # start, end and number of what is in the room, ascending
         self._pinned: set[int] = set()
         self._left: set[int] = set()  # pairs that the pass back has left
@@ -124,7 +124,8 @@ class _Walk:
                 self._draw(j)
             else:
                 self._send_back(j)
-        return Layout(there, self._moves, self._base + self._room.size, self._seconds)
+        size = self._base + max(self._highest, self._room.size)
+        return Layout(there, self._moves, size, self._seconds)
 
     def _draw(self, j: int) -> None:
         """Draw the variables that are summed over at a pair."""
@@ -226,7 +227,7 @@ class _Walk:
             self._move_together()
 
     def _move_together(self) -> None:
-        held, self._held, highest = self._held, [], self._room.size
+        held, self._held, self._highest = self._held, [], max(self._highest, self._room.size)
         self._room = Room(self._room.limit)
         for start, end, number in held:
             at = self._room.take(end - start)
@@ -235,7 +236,6 @@ class _Walk:
                 self._places[number] = self._base + at
                 self._moves.append(Move("shift", number, self._base + at, self._base + start))
                 self._spend(SECONDS_SHIFTED * (end - start))
-        self._room.rise(highest)
 
     def _loss(self, number: int) -> float:
         """What it costs to let go a table: to make it again, with what that needs, and to make those again that

@@ -271,12 +271,6 @@ class Room:
         self.size = start + length
         return start
 
-    def rise(self, size: int) -> None:
-        """Take more entries in all, which are free."""
-        if size > self.size:
-            length, self.size = size - self.size, size
-            self.give(size - length, length)
-
     def give(self, start: int, length: int) -> None:
         """Free a table's place."""
         k, end = bisect(self._free, (start, length)), start + length
