@@ -90,18 +90,17 @@ class _Walk:
         self._pinned: set[int] = set()
         self._left: set[int] = set()  # pairs that the pass back has left
         self._moves: list[Move] = []
-        self._now = self._seconds = 0.0
+        self._now = self._seconds = 0.0  # where the pass is, if nothing were made again, and all that it takes
 
     def _fix(self, most: float) -> None:
         """Give places of their own to the smallest tables."""
         used = 0
         for k in sorted(range(self._n), key=self._sizes.__getitem__):
+            if used + 2 * self._sizes[k] > most:
+                return
             for number in (k, self._n + k):
                 self._fixed[number] = used
                 used += self._sizes[k]
-            if used > most:
-                del self._fixed[k], self._fixed[self._n + k]
-                return
 
     def layout(self) -> Layout:
         """The moves.
@@ -212,12 +211,12 @@ class _Walk:
         missing = length - self._room.limit + sum(end - start for start, end, _ in self._held)
         chosen: list[tuple[int, int]] = []
         for _, size, number in sorted((self._loss(k) / (end - start), end - start, k) for start, end, k in self._held):
-            if missing <= 0:
+            if missing <= 0 or number in self._pinned:
                 break
-            if number in self._pinned:
-                raise _NoRoom
             chosen.append((size, number))
             missing -= size
+        if missing > 0:
+            raise _NoRoom
         for size, number in reversed(chosen):
             if missing + size > 0:
                 self._let_go(number)
