@@ -28,9 +28,9 @@ INSTANT = 0.2
 QUICK = 2.0
 """Predicted seconds of elimination up to which sparse elimination is not tried before it."""
 
-ELIMINATION_BACK, TREE_BACK = 5.0, 2.5
-"""Time of marginals, relative to the predicted time of a sum: measured on ten networks of
-`benchmarks/exact.py`, 2.4 to 5.8 and 1.9 to 4.4."""
+ELIMINATION_BACK = 5.0
+"""Time of marginals by elimination, relative to the predicted time of a sum: measured on ten networks of
+`benchmarks/exact.py`, 2.4 to 5.8."""
 
 FEW = 2**22
 """Configurations up to which enumeration takes seconds at most."""
@@ -143,7 +143,7 @@ def backward_routes(graph: FactorGraph, memory: int) -> tuple[list[BackwardRoute
 
         try:
             tree = Contraction(reduction.graph if reduction else graph, memory)
-            found.append(BackwardRoute(tree, tree.cost.seconds, TREE_BACK * tree.cost.seconds, reduction))
+            found.append(BackwardRoute(tree, tree.cost.seconds, _pass_back(tree), reduction))
         except ModelTooLarge as error:
             refusals.append(error)
     return sorted(found, key=lambda route: route.seconds), refusals
@@ -161,6 +161,13 @@ def _grid_route(graph: FactorGraph, memory: int) -> list[BackwardRoute]:
 
 def _eliminated(solver: Elimination, reduction: Reduction | None = None) -> BackwardRoute:
     return BackwardRoute(solver, solver.cost.seconds, ELIMINATION_BACK * solver.cost.seconds, reduction)
+
+
+def _pass_back(tree: Contraction) -> float:
+    try:
+        return tree.back.cost.seconds
+    except ModelTooLarge:
+        return math.inf
 
 
 def _by_routes(routes: list[BackwardRoute], refusals: list[ModelTooLarge]) -> Marginals | None:

@@ -17,9 +17,10 @@ from tests.conftest import all_states, factor_graphs
 from tests.inference.sampling.test_draws import check_drawn_from, index_of
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError, ModelTooLarge
-from thesis_cli.inference.elimination import contraction, planners, tree
+from thesis_cli.inference.elimination import contraction, passes, planners, tree
 from thesis_cli.inference.elimination.contraction import Contraction
 from thesis_cli.inference.elimination.elimination import Elimination
+from thesis_cli.inference.elimination.passes import back_pass
 from thesis_cli.inference.elimination.planners import _by_library, planned, sliced, tree_of_order
 from thesis_cli.inference.elimination.tree import PairTree
 from thesis_cli.models.factor_graph import Factor, FactorGraph
@@ -32,21 +33,22 @@ def planned_by(turn, side, block, held, safe=contraction.SAFE):
     """Take the tree of one planner, in so many slices of variables, by matrices of `side` rows at least,
     in blocks of few entries, and with logarithms of weights below `safe`."""
 
-    def one(cardinalities, scopes, memory):
+    def one(cardinalities, scopes, memory, task="sum"):
         found = tree_of_order(cardinalities, scopes, range(len(cardinalities)))
         if turn is not None and len(scopes) > 2:
             found = _by_library(found, turn)
         found = sliced(found.in_order(), memory)
         for _ in range(held):
             for chosen in planners._cheapest(found.tree, 1):
-                slices = found.slices * cardinalities[chosen]
-                found = planners.Sliced(found.tree.held(chosen), (*found.held, chosen), slices, found.cost)
+                part, slices = found.tree.held(chosen), found.slices * cardinalities[chosen]
+                found = planners.Sliced(part, (*found.held, chosen), slices, part.layout, found.cost)
         return found
 
     with ExitStack() as stack:
         for module, name, value in (
             (contraction, "planned", one),
             (contraction, "SAFE", safe),
+            (contraction, "ROWS", 3),
             (tree, "SIDE", side),
             (tree, "SECONDS_MOVED", 0.0),
             (tree, "LEAST_RUN", block),
@@ -130,6 +132,55 @@ def test_samples_follow_the_gibbs_distribution(graph, way, seed):
             check_drawn_from(index_of(graph, Contraction(graph).sample(5000, np.random.default_rng(seed))), phi)
 
 
+@st.composite
+def wide_graphs(draw):
+    """Eight variables in 20 factors, in some of which a third of the entries are -inf; one configuration is
+    possible."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    states, possible = draw(st.lists(st.integers(1, 3), min_size=8, max_size=8)), rng.random(8)
+    factors = []
+    for _ in range(20):
+        scope = tuple(rng.permutation(8)[: rng.integers(1, 4)].tolist())
+        table = rng.normal(size=[states[i] for i in scope]) * draw(st.sampled_from([1.0, 300.0]))
+        hard = rng.random(table.shape) < draw(st.sampled_from([0.0, 1 / 3]))
+        hard[tuple(int(possible[i] * states[i]) for i in scope)] = False
+        factors.append(Factor(scope, np.where(hard, -np.inf, table)))
+    return FactorGraph(states, factors)
+
+
+def passes_within(tree, task):
+    """Passes that make tables again, in ever less memory."""
+    whole = back_pass(tree, task)
+    for size in range(whole.size - 1, 0, -max(1, whole.size // 10)):
+        found = back_pass(tree, task, whole.memory - 8 * (whole.size - size))
+        if not found:
+            return
+        assert found.size <= size
+        yield found
+
+
+@settings(max_examples=examples(40))
+@given(wide_graphs(), ways, st.sampled_from([4, 64]))
+def test_tables_that_are_made_again_change_no_bit(graph, way, small):
+    states = all_states(graph)
+    phi = graph.log_potential(states)
+    p = np.exp(phi - np.logaddexp.reduce(phi))
+    brute = [p[states[:, i] == x].sum() for i, k in enumerate(graph.cardinalities) for x in range(k)]
+    with planned_by(*way), mock.patch.multiple(passes, SMALL=small, SLOWEST=math.inf):
+        solver = Contraction(graph)
+        plan, expected = solver.plan, solver.marginals()
+        drawn = solver.sample(20, np.random.default_rng(0))
+        np.testing.assert_allclose(expected[1], brute, rtol=1e-10, atol=1e-12)
+        for layout in passes_within(plan.tree, "marginals"):
+            solver.back = planners.with_pass(plan.tree, plan.held, plan.slices, layout)
+            log_z, marginals = solver.marginals()
+            assert log_z == expected[0]
+            np.testing.assert_array_equal(marginals, expected[1])
+        for layout in passes_within(plan.tree, "samples"):
+            solver.drawn = planners.with_pass(plan.tree, plan.held, plan.slices, layout)
+            np.testing.assert_array_equal(solver.sample(20, np.random.default_rng(0)), drawn)
+
+
 def test_weights_that_would_underflow_are_summed_as_logarithms():
     """The largest entries of two tables meet entries of weight 0 of the other alone."""
     low = -500.0
@@ -183,6 +234,18 @@ def test_the_race_takes_the_tree_of_fewest_predicted_seconds(monkeypatch, deep):
     assert best.tree.pairs == planned(deep.cardinalities, scopes, 2**40).tree.pairs
 
 
+def test_a_refusal_names_memory_in_which_a_pass_back_runs():
+    graph = ising(11, 11, 1.0, np.random.default_rng(0))
+    whole = Contraction(graph)
+    with pytest.raises(ModelTooLarge, match=r"a pass back needs \d+ KiB") as refusal:
+        Contraction(graph, whole.cost.memory).marginals()
+    named = refusal.value.memory
+    assert whole.cost.memory < named < whole.back.cost.memory
+    enough = Contraction(graph, named)
+    assert enough.back.cost.memory <= named
+    np.testing.assert_allclose(enough.marginals()[1], whole.marginals()[1], rtol=1e-12)
+
+
 def test_tables_that_do_not_fit_are_cut_into_slices_or_refused():
     rng = np.random.default_rng(0)
     graph = FactorGraph([2] * 14, [Factor((i, j), rng.normal(size=(2, 2))) for i in range(14) for j in range(i)])
@@ -209,7 +272,7 @@ def test_tables_that_are_needed_at_once_have_places_of_their_own(graph, turn):
     live = set(range(first))
     for j, (a, b) in enumerate(plan.pairs, first):
         live.add(j)
-        spans = sorted((layout.at[k], layout.at[k] + plan.sizes[k]) for k in live)
+        spans = sorted((layout.there[k].at, layout.there[k].at + plan.sizes[k]) for k in live)
         assert all(end <= start for (_, end), (start, _) in pairwise(spans))
         assert spans[-1][1] <= layout.size
         live -= {a, b}

@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -20,8 +20,9 @@ from thesis_cli.base.parallel import Threads
 from thesis_cli.inference.elimination.kernels import SAFE, extremes
 from thesis_cli.inference.elimination.order import Clique
 from thesis_cli.inference.elimination.pair_kernels import max_sums, sum_exponentials, sum_products
-from thesis_cli.inference.elimination.planners import Sliced, fitted, planned
-from thesis_cli.inference.elimination.tree import Axes, Layout, PairTree, Step, Task
+from thesis_cli.inference.elimination.passes import back_pass
+from thesis_cli.inference.elimination.planners import Sliced, fitted, planned, with_pass
+from thesis_cli.inference.elimination.tree import Axes, Layout, Move, PairTree, Step, Task
 from thesis_cli.inference.solver import Guarantee
 from thesis_cli.models.factor_graph import Factor, FactorGraph, squeezed
 
@@ -29,7 +30,7 @@ LARGE = 2**22
 """Products of a step from which threads share it."""
 
 ROWS = 2**20
-"""Weights of the states of summed variables that are drawn from at once."""
+"""Weights of the states of summed variables that are drawn from at once, and entries that are shifted at once."""
 
 
 @dataclass
@@ -216,13 +217,32 @@ class Contraction:
 
     @cached_property
     def back(self) -> Sliced:
-        """The tree of a slice of a pass back, which keeps all tables.
+        """The slices of a pass there and back that gives marginals.
 
         Raises
         ------
-        ModelTooLarge : they do not fit into the memory.
+        ModelTooLarge : its tables do not fit into the memory.
         """
-        return self._sliced("back", "a pass back needs")
+        return self._with_pass("marginals", "a pass back needs")
+
+    @cached_property
+    def drawn(self) -> Sliced:
+        """The slices of a pass there and back that gives samples.
+
+        Raises
+        ------
+        ModelTooLarge : its tables do not fit into the memory.
+        """
+        return self._with_pass("samples", "draws along a tree need")
+
+    def _with_pass(self, task: Task, what: str) -> Sliced:
+        plan, layout = self.plan, back_pass(self.plan.tree, task)
+        assert layout
+        found = with_pass(plan.tree, plan.held, plan.slices, layout)
+        if layout.memory > self._memory:
+            found = planned(self.graph.cardinalities, [f.scope for f in self._factors], self._memory, task)
+        self._check(found, what)
+        return found
 
     @cached_property
     def maximum(self) -> Sliced:
@@ -232,24 +252,21 @@ class Contraction:
         ------
         ModelTooLarge : they do not fit into the memory.
         """
-        return self._sliced("maximum", "the maximum along a tree needs")
-
-    def _sliced(self, task: Task, what: str) -> Sliced:
-        found, first = fitted(self.plan.tree, self._memory, task), self.plan
+        first, found = self.plan, fitted(self.plan.tree, self._memory, "maximum")
         cost = Cost(first.slices * found.cost.seconds, found.cost.memory)
-        found = Sliced(found.tree, (*first.held, *found.held), first.slices * found.slices, cost)
-        self._check(found, what)
+        found = replace(found, held=(*first.held, *found.held), slices=first.slices * found.slices, cost=cost)
+        self._check(found, "the maximum along a tree needs")
         return found
 
-    def _slices(self, plan: Sliced, layout: Layout) -> Iterator[_Slice]:
-        room = np.empty(layout.size)
+    def _slices(self, plan: Sliced) -> Iterator[_Slice]:
+        room = np.empty(plan.layout.size)
         for states in itertools.product(*(range(self.graph.cardinalities[i]) for i in plan.held)):
             held = dict(zip(plan.held, states, strict=True))
-            yield _Slice(plan.tree, layout, self._factors, held, self._jobs, room)
+            yield _Slice(plan.tree, plan.layout, self._factors, held, self._jobs, room)
 
     def _log_z_of_slices(self, plan: Sliced) -> Floats:
         constant = self._constant + self._log_free
-        return np.array([each.forward() + constant for each in self._slices(plan, plan.tree.layout)])
+        return np.array([each.forward() + constant for each in self._slices(plan)])
 
     def log_partition_function(self) -> float:
         """Exact ln Z in nats; `-inf` when no configuration is possible."""
@@ -270,8 +287,7 @@ class Contraction:
         NoConfiguration : no configuration is possible.
         """
         total, found = -math.inf, np.zeros(self._offsets[-1])
-        plan = self.back
-        for each in self._slices(plan, plan.tree.back_layout):
+        for each in self._slices(self.back):
             own = each.forward()
             if own == -math.inf:
                 continue
@@ -308,7 +324,7 @@ class Contraction:
         parts = [noise[:, low:high] for low, high in pairwise(self._offsets)]
         values = np.full(len(noise), -np.inf)
         states = np.zeros((len(noise), len(parts)), np.int64)
-        for each in self._slices(plan, plan.tree.layout):
+        for each in self._slices(plan):
             for row in range(len(noise)):
                 value, found = each.maximum([part[row] for part in parts])
                 if value > values[row]:
@@ -327,7 +343,7 @@ class Contraction:
         ------
         ModelTooLarge, NoConfiguration : as `marginals`.
         """
-        plan = self.back
+        plan = self.drawn
         parts = self._log_z_of_slices(plan)
         if parts.max() == -np.inf:
             raise NoConfiguration()
@@ -336,7 +352,7 @@ class Contraction:
         if parts.size > 1:
             chosen = np.searchsorted(cumulative, rng.random(count) * cumulative[-1], side="right")
         states = np.zeros((count, len(self.graph.cardinalities)), np.int64)
-        for s, each in enumerate(self._slices(plan, plan.tree.back_layout)):
+        for s, each in enumerate(self._slices(plan)):
             rows = np.flatnonzero(chosen == s)
             if rows.size:
                 each.forward()
@@ -369,52 +385,68 @@ class _Slice:
 
     def forward(self) -> float:
         """ln of the sum."""
-        tree, layout, first = self._tree, self._layout, len(self._leaves)
         logs = []
-        for f, (axes, values) in enumerate(self._leaves):
-            private = len(axes) - len(tree.tables[f])  # the slowest axes
-            summed = np.logaddexp.reduce(values.reshape(-1, *values.shape[private:]), axis=0) if private else values
-            entries = self._place(layout.at[f], tree.sizes[f])
-            entries.reshape(summed.shape)[...] = summed
-            self._tables[f], top = table_of_logs(entries)
-            logs.append(top)
-        if -math.inf in logs:
-            return -math.inf
-        for j, (a, b) in enumerate(tree.pairs):
-            step, out = tree.steps[j], self._place(layout.at[first + j], tree.sizes[first + j])
-            scratch = self._place(layout.scratch[j], step.scratch)
-            self._tables[first + j], top = multiplied(
-                tree.axes, step, self._tables[a], self._tables[b], out, scratch, self._jobs
-            )
-            if top == -math.inf:
-                return top
-            logs.append(top)
+        for move in self._layout.there:
+            logs.append(self._follow(move))
+            if logs[-1] == -math.inf:
+                return -math.inf
         return math.fsum(logs)
 
-    @cached_property
-    def _read(self) -> list[list[int]]:
-        """Variables of which each leaf is the smallest."""
-        readers: dict[int, int] = {}
-        for f, (axes, values) in enumerate(self._leaves):
-            for i in axes:
-                if i not in readers or values.size < self._leaves[readers[i]][1].size:
-                    readers[i] = f
-        return [[i for i in axes if readers[i] == f] for f, (axes, _) in enumerate(self._leaves)]
+    def _follow(self, move: Move) -> float:
+        """Make or shift a table; returns ln of the largest entry of one that is made."""
+        if move.kind == "shift":
+            self._shift(move)
+            return 0.0
+        tree, first = self._tree, len(self._leaves)
+        k = move.table % len(tree.sizes)
+        entries = self._place(move.at, tree.sizes[k])
+        if k < move.table:
+            self._tables[move.table], top = self._outside(k, entries, move)
+        elif k < first:
+            axes, values = self._leaves[k]
+            private = len(axes) - len(tree.tables[k])  # the slowest axes
+            summed = np.logaddexp.reduce(values.reshape(-1, *values.shape[private:]), axis=0) if private else values
+            entries.reshape(summed.shape)[...] = summed
+            self._tables[k], top = table_of_logs(entries)
+        else:
+            self._tables[k], top = self._multiplied(tree.steps[k - first], tree.pairs[k - first], entries, move)
+        return top
+
+    def _outside(self, k: int, entries: Floats, move: Move) -> tuple[ScaledTable, float]:
+        """What is outside of table k, and ln of its largest entry."""
+        tree, made = self._tree, self._tree.parents[k]
+        if made < 0:
+            entries[:] = 1.0
+            return ScaledTable(entries, False, 1.0, 0.0), 0.0
+        other = sum(tree.pairs[made - len(self._leaves)]) - k
+        return self._multiplied(tree.back_steps[k], (len(tree.sizes) + made, other), entries, move)
+
+    def _multiplied(self, step: Step, pair: tuple[int, int], entries: Floats, move: Move) -> tuple[ScaledTable, float]:
+        left, right = (self._tables[k] for k in pair)
+        scratch = self._place(move.other, step.scratch)
+        return multiplied(self._tree.axes, step, left, right, entries, scratch, self._jobs)
+
+    def _shift(self, move: Move) -> None:
+        """Move entries to an earlier place, which may overlap."""
+        table = self._tables[move.table]
+        old, table.entries = table.entries, self._place(move.at, table.entries.size)
+        for low in range(0, old.size, ROWS):
+            table.entries[low : low + ROWS] = old[low : low + ROWS]
 
     def maximum(self, noise: list[Floats]) -> tuple[float, Ints]:
         """The largest log-potential with noise on each variable, and where it is."""
-        tree, layout, first = self._tree, self._layout, len(self._leaves)
+        tree, moves, first = self._tree, self._layout.there, len(self._leaves)
         leaves, tables, choices = [], [], []
         for f, (axes, values) in enumerate(self._leaves):
-            for i in self._read[f]:
+            for i in tree.read[f]:
                 values = values + noise[i].reshape([-1 if i == other else 1 for other in axes])
             private = len(axes) - len(tree.tables[f])
             leaves.append(values.reshape(-1, *values.shape[private:]))
-            tables.append(self._place(layout.at[f], tree.sizes[f]))
+            tables.append(self._place(moves[f].at, tree.sizes[f]))
             leaves[f].max(axis=0, out=tables[f].reshape(leaves[f].shape[1:]))
         for j, (a, b) in enumerate(tree.pairs):
             step, size = tree.steps[j], tree.sizes[first + j]
-            tables.append(self._place(layout.at[first + j], size))
+            tables.append(self._place(moves[first + j].at, size))
             choices.append(np.empty(size if step.choices else 0, step.choices or np.uint8))
             pair = tree.axes.pair(step)
             max_sums(pair, tables[a], tables[b], math.prod(pair.dims.tolist()), tables[-1], choices[j])
@@ -440,41 +472,39 @@ class _Slice:
         return value, states
 
     def marginals(self) -> Iterator[tuple[int, Floats]]:
-        """Each variable of the slice and its marginal, after `forward` in a layout that keeps all tables."""
-        tree, first = self._tree, len(self._leaves)
-        outside: list[ScaledTable] = [ScaledTable(np.ones(1), False, 1.0, 0.0) for _ in self._tables]
-        for j in reversed(range(len(tree.pairs))):
-            a, b = tree.pairs[j]
-            ways = zip((a, b), (b, a), tree.back_steps[j], self._layout.back_scratch[j], strict=True)
-            for side, other, step, at in ways:
-                out, scratch = self._place(self._layout.outside[side], tree.sizes[side]), self._place(at, step.scratch)
-                outside[side], _ = multiplied(
-                    tree.axes, step, outside[first + j], self._tables[other], out, scratch, self._jobs
-                )
-        for f, (axes, values) in enumerate(self._leaves):
-            mine = self._read[f]
-            if not mine:
-                continue
-            beliefs = values + outside[f].as_logs().reshape(tree.axes.shape(tree.tables[f]))
-            beliefs = np.exp(beliefs - beliefs.max())
-            for i in mine:
-                found = beliefs.sum(axis=tuple(a for a, other in enumerate(axes) if other != i))
-                yield i, found / found.sum()
+        """Each variable of the slice and its marginal, after `forward` in a layout that goes back."""
+        count = len(self._tree.sizes)
+        for move in self._layout.back:
+            self._follow(move)
+            if move.kind == "make" and count <= move.table < count + len(self._leaves):
+                yield from self._beliefs(move.table - count, self._tables[move.table])
+
+    def _beliefs(self, f: int, outside: ScaledTable) -> Iterator[tuple[int, Floats]]:
+        """The variables that are read from a leaf and their marginals."""
+        axes, values = self._leaves[f]
+        beliefs = values + outside.as_logs().reshape(self._tree.axes.shape(self._tree.tables[f]))
+        beliefs = np.exp(beliefs - beliefs.max())
+        for i in self._tree.read[f]:
+            found = beliefs.sum(axis=tuple(a for a, other in enumerate(axes) if other != i))
+            yield i, found / found.sum()
 
     def sample(self, count: int, variables: int, rng: np.random.Generator) -> Ints:
-        """States of the variables of the slice, after `forward` in a layout that keeps all tables."""
+        """States of the variables of the slice, after `forward` in a layout that goes back."""
         tree, axes = self._tree, self._tree.axes
         states = np.zeros((count, variables), np.int64)
         for i, state in self.held.items():
             states[:, i] = state
-        for j in reversed(range(len(tree.pairs))):
+        for move in self._layout.back:
+            if move.kind != "draw":
+                self._follow(move)
+                continue
+            j = move.table - len(self._leaves)
             step = tree.steps[j]
-            if step.summed:
-                parts = [
-                    (self._tables[k].as_logs(), axes.strides(own, step.made), axes.strides(own, step.summed))
-                    for k, own in zip(tree.pairs[j], (step.left, step.right), strict=True)
-                ]
-                _draw(parts, step.made, step.summed, axes, states, rng)
+            parts = [
+                (self._tables[k].as_logs(), axes.strides(own, step.made), axes.strides(own, step.summed))
+                for k, own in zip(tree.pairs[j], (step.left, step.right), strict=True)
+            ]
+            _draw(parts, step.made, step.summed, axes, states, rng)
         for f, (own, values) in enumerate(self._leaves):
             private = own[: len(own) - len(tree.tables[f])]
             if private:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 import math
 import sys
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -18,7 +19,8 @@ import numpy as np
 
 from thesis_cli.base.memory import SECONDS_A_BYTE, Cost
 from thesis_cli.inference.elimination.order import Clique, best_order
-from thesis_cli.inference.elimination.tree import PairTree, Task
+from thesis_cli.inference.elimination.passes import back_pass
+from thesis_cli.inference.elimination.tree import Layout, PairTree, Task
 
 NEAR = 8
 """Tables among which the partner of the smallest is chosen."""
@@ -65,21 +67,23 @@ class Sliced:
     tree : of one slice.
     held : variables.
     slices : number of slices.
+    layout : of the tables of a slice.
     cost : of all slices.
     """
 
     tree: PairTree
     held: tuple[int, ...]
     slices: int
+    layout: Layout
     cost: Cost
 
 
-def planned(cardinalities: Sequence[int], scopes: Sequence[Clique], memory: int) -> Sliced:
+def planned(cardinalities: Sequence[int], scopes: Sequence[Clique], memory: int, task: Task = "sum") -> Sliced:
     """The candidate that is predicted to take least time within the memory, in slices if it must; if none
     fits, the one that would take least time with the memory that it needs.
     """
     own = tree_of_order(cardinalities, scopes, best_order(cardinalities, scopes).order)
-    best = fitted(own, memory)
+    best = fitted(own, memory, task)
     if len(scopes) < 3 or len(cardinalities) > LIBRARY:
         return best
     each = SECONDS_A_TABLE * len(scopes)
@@ -89,14 +93,23 @@ def planned(cardinalities: Sequence[int], scopes: Sequence[Clique], memory: int)
         if turn >= FIRST_TRIALS and best.cost.seconds > HOPELESS:
             break
         most = best.cost.seconds if best.cost.memory <= memory else HOPELESS
-        found = fitted(_by_library(own, turn), memory, most=most)
-        best = min(best, found, key=lambda each: (each.cost.memory > memory, each.cost.seconds))
+        found = fitted(_by_library(own, turn), memory, task, most)
+        best = min(best, found, key=lambda each: _worse(each, memory, task))
     return best
 
 
+def _worse(found: Sliced, memory: int, task: Task) -> tuple[bool, float]:
+    """Order of candidates, the best first: those that fit by their seconds, passes that do not by their memory."""
+    fits = found.cost.memory <= memory
+    passes = task in ("marginals", "samples")
+    return not fits, found.cost.memory if passes and not fits else found.cost.seconds
+
+
 def fitted(tree: PairTree, memory: int, task: Task = "sum", most: float = HOPELESS) -> Sliced:
-    """A tree in slices, or whole if none fit that take so many seconds at most."""
+    """A tree in slices, or, if none fit that take so many seconds at most, with the memory that it needs."""
     tree = tree.in_order()
+    if task in ("marginals", "samples"):
+        return _sliced_pass(tree, memory, task, most) or _least_pass(tree, memory, task)
     found = sliced(tree, memory, task, most)
     return found if found.cost.memory <= memory else sliced(tree, sys.maxsize, task)
 
@@ -110,7 +123,7 @@ def sliced(tree: PairTree, memory: int, task: Task = "sum", most: float = HOPELE
     while True:
         needed = tree.bytes_of(task)
         cost = Cost(slices * tree.seconds_of(task) + SECONDS_A_BYTE * needed, needed)
-        found = Sliced(tree, held, slices, cost)
+        found = Sliced(tree, held, slices, tree.layout, cost)
         if needed <= memory or memory < SMALLEST or found.cost.seconds > most:
             return found
         chosen = _cheapest(tree, max(1, int(math.log2(needed / memory)) // AT_ONCE))
@@ -119,6 +132,46 @@ def sliced(tree: PairTree, memory: int, task: Task = "sum", most: float = HOPELE
         for i in chosen:
             held, slices, tree = (*held, i), slices * tree.cardinalities[i], tree.held(i)
         tree = tree.in_order()
+
+
+def with_pass(tree: PairTree, held: tuple[int, ...], slices: int, layout: Layout) -> Sliced:
+    """Slices of a pass there and back."""
+    cost = Cost(slices * layout.seconds + SECONDS_A_BYTE * layout.memory, layout.memory)
+    return Sliced(tree, held, slices, layout, cost)
+
+
+def _sliced_pass(tree: PairTree, memory: int, task: Task, most: float) -> Sliced | None:
+    """The slices in which a pass there and back takes least time within the memory; None if there are none whose sums
+    take so many seconds at most.
+    """
+    best: Sliced | None = None
+    held: tuple[int, ...] = ()
+    slices = 1
+    while slices == 1 or slices * tree.seconds < most:
+        if layout := back_pass(tree, task, memory):
+            found = with_pass(tree, held, slices, layout)
+            best = min(best or found, found, key=lambda each: each.cost.seconds)
+            most = min(most, best.cost.seconds)
+        chosen = _cheapest(tree, max(1, int(math.log2(tree.layout.memory / memory)) // AT_ONCE))
+        if not chosen or memory < SMALLEST:
+            break
+        for i in chosen:
+            held, slices, tree = (*held, i), slices * tree.cardinalities[i], tree.held(i)
+        tree = tree.in_order()
+    return best
+
+
+def _least_pass(tree: PairTree, memory: int, task: Task) -> Sliced:
+    """A pass there and back, and about the least memory in which it runs."""
+    whole = back_pass(tree, task)
+    assert whole
+    sizes = [quarters << power for power in range(8, whole.memory.bit_length()) for quarters in range(4, 8)]
+    sizes = [size for size in sizes if memory < size < whole.memory]
+    least = bisect_left(sizes, True, key=lambda size: back_pass(tree, task, size) is not None)
+    layout = back_pass(tree, task, sizes[least]) if least < len(sizes) else whole
+    assert layout
+    found = with_pass(tree, (), 1, layout)
+    return found if layout is whole else replace(found, cost=Cost(found.cost.seconds, sizes[least]))
 
 
 def _cheapest(tree: PairTree, count: int) -> list[int]:

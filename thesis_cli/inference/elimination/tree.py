@@ -35,8 +35,8 @@ after it."""
 SLOWER = 1.0
 """Time of a maximum, relative to that of a sum without products of matrices."""
 
-Task = Literal["sum", "back", "maximum"]
-"""A sum, a sum with the pass back that keeps all tables, and a maximum that keeps all choices."""
+Task = Literal["sum", "maximum", "marginals", "samples"]
+"""A sum, a maximum that keeps all choices, and a sum with the pass back that gives marginals or samples."""
 
 LEAST_RUN, BLOCK, BUFFER = 16, 512, 2**14
 """Entries of a run from which a block is one; most entries of a block, and of its inputs that are
@@ -206,31 +206,56 @@ class Axes:
         return found
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Starts of tables in one array, whose memory is touched once.
+class Move(NamedTuple):
+    """A move of a pass.
 
     Attributes
     ----------
-    at : places of all tables.
-    scratch : places of what each product needs besides.
-    outside, back_scratch : the same for a pass back.
-    size : entries of the array.
+    kind : make a table, shift it to another place, or draw the variables that are summed over where it is made.
+    table : number of the table, of n; n + k is what is outside of table k.
+    at : place of its entries.
+    other : place of what the product needs besides, or from which the table is shifted.
     """
 
-    at: list[int]
-    scratch: list[int]
-    outside: list[int]
-    back_scratch: list[tuple[int, int]]
+    kind: Literal["make", "shift", "draw"]
+    table: int
+    at: int
+    other: int
+
+
+class Layout(NamedTuple):
+    """A pass over a tree whose tables have places in one array, so that its memory is touched once.
+
+    Attributes
+    ----------
+    there, back : moves to the sum of all tables, and from there back.
+    size : entries of the array.
+    seconds : predicted.
+    """
+
+    there: list[Move]
+    back: list[Move]
     size: int
+    seconds: float
+
+    @property
+    def memory(self) -> int:
+        """Bytes."""
+        return 8 * (self.size + 2 * BLOCK)
 
 
 class Room:
-    """Places for tables in one array, each where enough room is free first."""
+    """Places for tables in one array of so many entries at most, each where enough room is free first."""
 
-    def __init__(self) -> None:
-        self.size = 0
+    def __init__(self, limit: float = math.inf) -> None:
+        self.size, self.limit = 0, limit
         self._free: list[tuple[int, int]] = []  # (start, length), ascending
+
+    def fits(self, length: int) -> bool:
+        """Whether there is a place for a new table."""
+        start, room = self._free[-1] if self._free else (self.size, 0)
+        end = start if start + room == self.size else self.size
+        return end + length <= self.limit or any(room >= length for _, room in self._free)
 
     def take(self, length: int) -> int:
         """The place of a new table."""
@@ -358,59 +383,63 @@ class PairTree:
         return max(map(len, self.tables), default=0)
 
     @cached_property
-    def back_steps(self) -> list[tuple[Step, Step]]:
-        """The products that take what is outside of the table of each pair to both its inputs."""
-        found = []
-        for j, (a, b) in enumerate(self.pairs, len(self.scopes)):
-            one, two, made = self.tables[a], self.tables[b], self.tables[j]
-            found.append((self.axes.step(made, two, one), self.axes.step(made, one, two)))
+    def parents(self) -> list[int]:
+        """The table that each table is multiplied into; -1 if none."""
+        found = [-1] * len(self.sizes)
+        for j, pair in enumerate(self.pairs, len(self.scopes)):
+            for k in pair:
+                found[k] = j
+        return found
+
+    @cached_property
+    def read(self) -> list[list[int]]:
+        """Variables of which each first table is the smallest."""
+        sizes = [self.axes.size(scope) for scope in self.scopes]
+        readers: dict[int, int] = {}
+        for f, scope in enumerate(self.scopes):
+            for i in scope:
+                if i not in readers or sizes[f] < sizes[readers[i]]:
+                    readers[i] = f
+        return [[i for i in self.axes.laid(scope) if readers[i] == f] for f, scope in enumerate(self.scopes)]
+
+    @cached_property
+    def back_steps(self) -> dict[int, Step]:
+        """The product that takes what is outside of a pair to what is outside of one of its tables, for each table
+        with a variable that is read from it or below.
+        """
+        found: dict[int, Step] = {}
+        for f in range(len(self.scopes)):
+            side, made = f, self.parents[f]
+            while self.read[f] and made >= 0 and side not in found:
+                a, b = self.pairs[made - len(self.scopes)]
+                other = b if side == a else a
+                found[side] = self.axes.step(self.tables[made], self.tables[other], self.tables[side])
+                side, made = made, self.parents[made]
         return found
 
     @cached_property
     def layout(self) -> Layout:
-        """Places of tables, each of which goes once it is used."""
+        """A sum, each table of which goes once it is used."""
         room, first = Room(), len(self.scopes)
-        at = [room.take(size) for size in self.sizes[:first]]
-        scratch = []
-        for (a, b), step, size in zip(self.pairs, self.steps, self.sizes[first:], strict=True):
-            at.append(room.take(size))
-            scratch.append(room.passing(step.scratch))
+        there = [Move("make", f, room.take(size), 0) for f, size in enumerate(self.sizes[:first])]
+        for j, ((a, b), step) in enumerate(zip(self.pairs, self.steps, strict=True), first):
+            there.append(Move("make", j, room.take(self.sizes[j]), room.passing(step.scratch)))
             for k in (a, b):
-                room.give(at[k], self.sizes[k])
-        return Layout(at, scratch, [], [], room.size)
-
-    @cached_property
-    def back_layout(self) -> Layout:
-        """Places of tables in a pass there and back: all stay until the pass back, in which there is room
-        for what is outside of each.
-        """
-        room, first, total = Room(), len(self.scopes), len(self.sizes)
-        at = [room.take(size) for size in self.sizes]
-        scratch = [room.passing(step.scratch) for step in self.steps]
-        outside, passing = [0] * total, [(0, 0)] * len(self.pairs)
-        for j in reversed(range(first, total)):
-            room.give(at[j], self.sizes[j])
-            a, b = self.pairs[j - first]
-            outside[a], outside[b] = (room.take(self.sizes[k]) for k in (a, b))
-            one, two = self.back_steps[j - first]
-            passing[j - first] = room.passing(one.scratch), room.passing(two.scratch)
-            if j + 1 < total:
-                room.give(outside[j], self.sizes[j])
-        return Layout(at, scratch, outside, passing, room.size)
+                room.give(there[k].at, self.sizes[k])
+        return Layout(there, [], room.size, self.seconds)
 
     def bytes_of(self, task: Task) -> int:
-        """Memory of a pass over one slice."""
-        entries = 8 * ((self.back_layout if task == "back" else self.layout).size + 2 * BLOCK)
+        """Memory of a sum or a maximum over one slice."""
         if task != "maximum":
-            return entries
+            return self.layout.memory
         made = zip(self.steps, self.sizes[len(self.scopes) :], strict=True)
-        return entries + sum(np.dtype(step.choices).itemsize * size for step, size in made if step.choices)
+        return self.layout.memory + sum(np.dtype(step.choices).itemsize * size for step, size in made if step.choices)
 
     def seconds_of(self, task: Task) -> float:
-        """Predicted time of a pass over one slice."""
-        if task == "maximum":
-            return math.fsum(SECONDS_A_PAIR + SLOWER * (step.plain - SECONDS_A_PAIR) for step in self.steps)
-        return (3 if task == "back" else 1) * self.seconds
+        """Predicted time of a sum or a maximum over one slice."""
+        if task != "maximum":
+            return self.seconds
+        return math.fsum(SECONDS_A_PAIR + SLOWER * (step.plain - SECONDS_A_PAIR) for step in self.steps)
 
     def held(self, variable: int) -> PairTree:
         """The tree of one slice, in which a variable is held at a state."""
