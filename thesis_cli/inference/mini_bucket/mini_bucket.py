@@ -110,7 +110,8 @@ class Tightened:
         """
         sign = 1 if self.side == "upper" else -1
         try:
-            work, first, last = Passes(plan, self.side, deadlines[self.plan is None], known), math.nan, math.nan
+            work, first, best = Passes(plan, self.side, deadlines[self.plan is None], known), math.nan, math.nan
+            state = work.state
             for done in range(passes):
                 work.forward()
                 work.deadline = deadlines[0]
@@ -121,14 +122,17 @@ class Tightened:
                     self.value, self.margin = value, work.margin
                 if plan.exact or value == -math.inf == self.value == -sign * math.inf:
                     break
-                gained = sign * (last - value)
+                gained = sign * (best - value)
                 if done == 0:
                     first = value
+                elif gained < 0:  # too far at once: back half of the way
+                    work.state, work.step = state.halfway(work.state), work.step / 2
+                    continue
                 elif done > 1 and gained <= GAIN * sign * (first - value):
                     break
                 if gained < WORTH and time.monotonic() > self.patience:
                     break
-                last = value
+                best, state = value, work.state.copy()
                 work.backward()
         except OutOfTime:
             if self.plan is None:

@@ -48,6 +48,12 @@ class BoundParameters(NamedTuple):
         """The same numbers, which later passes leave alone."""
         return BoundParameters(list(self.weights), list(self.shifts), list(self.impossible))
 
+    def halfway(self, other: BoundParameters) -> BoundParameters:
+        """The mean of these weights and shifts and of others; what is impossible in either."""
+        weights = [(a + b) / 2 for a, b in zip(self.weights, other.weights, strict=True)]
+        shifts = [_mean(a, b) for a, b in zip(self.shifts, other.shifts, strict=True)]
+        return BoundParameters(weights, shifts, list(other.impossible))
+
 
 class Passes:
     """Forward and backward passes over mini-buckets for one side of ln Z.
@@ -74,6 +80,7 @@ class Passes:
     ----------
     state : the weights and shifts now.
     value, margin : the bound of the last forward pass, and how far rounding may have moved it.
+    step : length of the steps of a pass, as a share of those that make the beliefs of one bucket agree.
     """
 
     def __init__(
@@ -94,7 +101,7 @@ class Passes:
         self._sent: list[Floats] = [np.empty(0)] * len(nodes)
         self._returned: list[Floats | None] = [None] * len(nodes)
         self._errors = [0.0] * len(nodes)
-        self.value, self.margin = np.inf, 0.0
+        self.value, self.margin, self.step = np.inf, 0.0, 1.0
         self._needed = [False] * len(nodes)  # whether a backward message into it is of use
         for bucket in plan.buckets:
             for j in bucket:
@@ -205,7 +212,7 @@ class Passes:
             for j, table in zip(bucket, tables, strict=True):
                 self._forbid(b, j, table, zeros)
         mean = weights @ np.array(logs) / self._totals[b]
-        moved = weights[:-1, None] * (mean - np.array(logs)[:-1])
+        moved = self.step * weights[:-1, None] * (mean - np.array(logs)[:-1])
         if (mask := state.impossible[b]) is not None:
             moved[:, mask] = 0.0
         rest = np.zeros(mean.size)
@@ -257,12 +264,12 @@ class Passes:
         if self._sign:
             mean = float(weights @ entropies)
             gain = (entropies - mean) / max(LEAST_ENTROPY, mean)
-            weights = np.maximum(weights * np.exp(np.clip(-STEP * weights * gain, -1, 1)), LEAST_WEIGHT)
+            weights = np.maximum(weights * np.exp(np.clip(-self.step * STEP * weights * gain, -1, 1)), LEAST_WEIGHT)
             weights /= weights.sum()
         else:
             positive = weights > 0
             gain = entropies[positive] - entropies
-            moved = weights * np.exp(np.clip(-LOWER_STEP * weights * gain, -1, 1))
+            moved = weights * np.exp(np.clip(-self.step * LOWER_STEP * weights * gain, -1, 1))
             weights = np.where(positive, 0.0, np.minimum(moved, -LEAST_WEIGHT))
             weights[positive] = 1 - weights.sum()
         for j, weight in zip(bucket, weights.tolist(), strict=True):
@@ -315,6 +322,14 @@ class Passes:
                 with np.errstate(invalid="ignore"):
                     back = self.state.weights[c] * np.log(np.maximum(own, FLOOR)) - self._sent[c]
                 self._returned[c] = np.where(np.isfinite(back), back, 0.0)
+
+
+def _mean(a: Floats | None, b: Floats | None) -> Floats | None:
+    """The mean of two shifts; None is zero."""
+    if a is None or b is None:
+        given = b if a is None else a
+        return None if given is None else given / 2
+    return (a + b) / 2
 
 
 def _conditional_entropy(rows: Floats) -> float:
