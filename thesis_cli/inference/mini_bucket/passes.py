@@ -121,7 +121,7 @@ class Passes:
         Parameters
         ----------
         shares : a list for (f / sum f^(1/w)^w)^(1/w) of each mini-bucket, with the eliminated variable
-            as the last axis: the bound then stays as it is.
+            as the last axis: the bound then stays as it is, and messages are forgotten once they are used.
 
         Raises
         ------
@@ -142,6 +142,8 @@ class Passes:
                 self._sent[j] = self._send(j, table)
                 if shares is not None:
                     shares.append(_shares(table.reshape(plan.nodes[j].shape[0], -1)))
+                    for c in plan.nodes[j].children:
+                        self._sent[c] = np.empty(0)
                 if plan.nodes[j].parent < 0:
                     total += float(self._sent[j][0])
                     margin += self._errors[j] + UNIT * (abs(total) if np.isfinite(total) else 0.0)

@@ -6,6 +6,7 @@ import heapq
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -31,22 +32,32 @@ class MiniBucket:
     ----------
     scope : its variables in the order of elimination, so the eliminated one is first.
     shape : their numbers of states.
-    base : sum of its factors, over the variables `base_scope` of its scope.
+    factors : its factors, each with its variables in that order.
+    base_scope : the variables of its scope that some factor names.
     children : the mini-buckets whose messages it takes.
     parent : the mini-bucket that takes its own; -1 if the message is a number.
     """
 
     scope: Scope
     shape: tuple[int, ...]
-    base: Floats
+    factors: list[Factor]
     base_scope: Scope
     children: list[int]
     parent: int = -1
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Entries of its table."""
         return math.prod(self.shape)
+
+    @cached_property
+    def base(self) -> Floats:
+        """Sum of its factors, over `base_scope`; made for the first pass, since most plans are only looked at."""
+        sizes = dict(zip(self.scope, self.shape, strict=True))
+        base = np.zeros([sizes[i] for i in self.base_scope])
+        for f in self.factors:
+            base += f.table.reshape([sizes[i] if i in f.scope else 1 for i in self.base_scope])
+        return base.reshape(-1)
 
 
 Offsets = tuple[Ints, Ints]
@@ -87,9 +98,11 @@ class MiniBucketPlan:
 
     @property
     def memory(self) -> int:
-        """Bytes of one pass in both directions: messages, and the tables of one bucket with their beliefs."""
+        """Bytes of one pass in both directions: factors, messages, and the tables of one bucket with their beliefs."""
+        sizes = {i: k for node in self.nodes for i, k in zip(node.scope, node.shape, strict=True)}
+        bases = sum(math.prod(sizes[i] for i in node.base_scope) for node in self.nodes if node.factors)
         messages = sum(2 * node.size // node.shape[0] for node in self.nodes)
-        return 8 * (messages + max((3 * sum(self.nodes[j].size for j in b) for b in self.buckets), default=0))
+        return 8 * (bases + messages + max((3 * sum(self.nodes[j].size for j in b) for b in self.buckets), default=0))
 
     def offsets(self, j: int, scope: Scope) -> Offsets:
         """Places of the entries of mini-bucket j in a table over some of its variables."""
@@ -154,11 +167,8 @@ class Planner:
         factors = [_sorted(self._factors[index], at) for index in members if index >= 0]
         covered = {i for f in factors for i in f.scope}
         own = tuple(i for i in scope if i in covered)
-        base = np.zeros([self._states[i] for i in own])
-        for f in factors:
-            base += f.table.reshape([self._states[i] if i in f.scope else 1 for i in own])
         children = [-1 - index for index in members if index < 0]
-        return MiniBucket(scope, tuple(self._states[i] for i in scope), base.reshape(-1), own, children)
+        return MiniBucket(scope, tuple(self._states[i] for i in scope), factors, own, children)
 
 
 class _Cut:
