@@ -280,7 +280,9 @@ def coupling(
     found = reversely_annealed(graph, states, annealing_steps(graph, temperatures, rng), rng)
     high, percent = -found.lower(options.confidence), f"{100 * options.confidence:.12g}%"
     row = fixed_estimate(high, f"upper bound with probability {percent}", "coupling", "Propp and Wilson 1996")
-    return LnZAnswer((row,), meaning=f"ln Z <= {high:.6g} with probability {percent}, by {counted(len(states), 'chain')}")
+    return LnZAnswer(
+        (row,), meaning=f"ln Z <= {high:.6g} with probability {percent}, by {counted(len(states), 'chain')}"
+    )
 
 
 def thermodynamic(

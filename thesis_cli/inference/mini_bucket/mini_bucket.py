@@ -16,8 +16,8 @@ from thesis_cli.inference.mini_bucket.sampler import possible_states
 from thesis_cli.inference.mini_bucket.single_sums import single_sums_bound
 from thesis_cli.models.factor_graph import FactorGraph
 
-FIRST, FACTOR = 2.0**8, 4.0
-"""Largest table of the first stage, in entries, and by how much limits grow that are tried next."""
+FIRST, FACTOR = 2.0**8, 16.0
+"""Largest table of the first stage, in entries, and by how much limits grow at first that are tried next."""
 PASSES = 20
 """Most passes of a stage."""
 FEWEST = 4
@@ -324,8 +324,6 @@ def _larger(
         larger = planner.plan(limit * factor, rule)
         if _work(larger) <= work and fits(larger):
             found, limit = larger, limit * factor
-            if factor < FACTOR:
-                break
-        else:
-            factor /= 2
+        if factor < FACTOR or larger is not found:
+            factor = math.isqrt(int(factor))
     return found

@@ -10,7 +10,7 @@ import numpy as np
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.errors import OutOfTime
 from thesis_cli.inference.mini_bucket.kernels import gather, spread
-from thesis_cli.inference.mini_bucket.plan import MiniBucketPlan
+from thesis_cli.inference.mini_bucket.plan import MiniBucketPlan, largest
 
 Side = Literal["upper", "lower"]
 
@@ -100,6 +100,7 @@ class Passes:
         self._totals = [1.0] * len(plan.buckets)  # sum of the weights of each bucket
         self._sent: list[Floats] = [np.empty(0)] * len(nodes)
         self._returned: list[Floats | None] = [None] * len(nodes)
+        self._largest = [0.0] * len(nodes)  # largest magnitude of each message
         self._errors = [0.0] * len(nodes)
         self.value, self.margin, self.step = np.inf, 0.0, 1.0
         self._needed = [False] * len(nodes)  # whether a backward message into it is of use
@@ -140,6 +141,7 @@ class Passes:
                 self._match(b, tables)
             for j, table in zip(bucket, tables, strict=True):
                 self._sent[j] = self._send(j, table)
+                self._largest[j] = largest(self._sent[j])
                 if shares is not None:
                     shares.append(_shares(table.reshape(plan.nodes[j].shape[0], -1)))
                     for c in plan.nodes[j].children:
@@ -157,10 +159,11 @@ class Passes:
         if shift is not None:
             parts.append((shift, plan.shared[b]))
         table.fill(0.0)
-        size = 0.0
         for values, scope in parts:
             spread(table, values, *plan.offsets(j, scope))
-            size += largest(values)
+        size = node.largest + sum(self._largest[c] for c in node.children)
+        if shift is not None:
+            size += largest(shift)
         self._errors[j] = sum(self._errors[c] for c in node.children) + UNIT * (len(parts) + 8) * size
         self._errors[j] += abs(self.state.weights[j]) * UNIT * (node.shape[0] + 16)
         if (mask := self.state.impossible[b]) is not None:
@@ -349,12 +352,6 @@ def check_time(deadline: float | None) -> None:
     """Raise `OutOfTime` past a deadline."""
     if deadline is not None and time.monotonic() > deadline:
         raise OutOfTime("the time is up")
-
-
-def largest(values: Floats) -> float:
-    """The largest finite magnitude of numbers of any shape."""
-    top = max(values.max(), -values.min())
-    return float(top) if np.isfinite(top) else float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
 
 
 def _shares(rows: Floats) -> Floats:

@@ -59,6 +59,17 @@ class MiniBucket:
             base += f.table.reshape([sizes[i] if i in f.scope else 1 for i in self.base_scope])
         return base.reshape(-1)
 
+    @cached_property
+    def largest(self) -> float:
+        """The largest finite magnitude of `base`."""
+        return largest(self.base)
+
+
+def largest(values: Floats) -> float:
+    """The largest finite magnitude of numbers of any shape."""
+    top = max(values.max(), -values.min())
+    return float(top) if np.isfinite(top) else float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
+
 
 Offsets = tuple[Ints, Ints]
 """Places of the entries of a table in a smaller one: the sum of an offset for each block of the
@@ -243,20 +254,35 @@ class _Cut:
         return order, found
 
     def _divide(self, functions: set[int]) -> list[tuple[set[int], list[int]]]:
-        """Functions in mini-buckets: the largest first, each where it adds least."""
-        found: list[tuple[set[int], list[int]]] = []
-        sized = sorted((-self._size(self._functions[index]), index) for index in functions)
-        for _, index in sized:
-            scope = self._functions[index]
-            sizes = [(self._size(variables | scope), at) for at, (variables, _) in enumerate(found)]
-            fitting = [(size - self._size(found[at][0]), at) for size, at in sizes if size <= self._limit]
-            if fitting:
-                at = min(fitting)[1]
-                found[at][0].update(scope)
-                found[at][1].append(index)
-            else:
-                found.append((set(scope), [index]))
-        return found
+        """Functions in mini-buckets: again and again those two become one whose table is smallest, of as small ones
+        those that share most.
+        """
+        found = {at: (set(self._functions[index]), [index]) for at, index in enumerate(sorted(functions))}
+        every = set[int]().union(*(variables for variables, _ in found.values()))
+        if self._size(every) <= self._limit:
+            return [(every, sorted(functions))]
+        sizes = {at: self._size(variables) for at, (variables, _) in found.items()}
+        queue = [pair for b in found for a in range(b) if (pair := self._pair(found, sizes, a, b))]
+        heapq.heapify(queue)
+        while queue:
+            size, _, a, b = heapq.heappop(queue)
+            if a not in found or b not in found:
+                continue
+            (variables, members), (more, others) = found.pop(a), found.pop(b)
+            at = len(sizes)
+            sizes[at] = size
+            found[at] = variables | more, members + others
+            for c in found:
+                if c != at and (pair := self._pair(found, sizes, c, at)):
+                    heapq.heappush(queue, pair)
+        return list(found.values())
+
+    def _pair(
+        self, found: dict[int, tuple[set[int], list[int]]], sizes: dict[int, float], a: int, b: int
+    ) -> tuple[float, float, int, int] | None:
+        """Size of two mini-buckets as one, minus that of both, and which they are; None beyond the limit."""
+        size = self._size(found[a][0] | found[b][0])
+        return (size, -sizes[a] - sizes[b], a, b) if size <= self._limit else None
 
     def _size(self, variables: Iterable[int]) -> float:
         return sum(self._logs[i] for i in variables)

@@ -26,8 +26,9 @@ EFFECTIVE, EFFECTIVE_POPULATIONS = 100, 10
 """Effective samples or populations below which an estimate is not to be trusted."""
 NEGLIGIBLE = 6.0
 """Nats below the bound over the number of samples where a weight is rounded up, if it only bounds Z from above."""
-PILOT, POPULATION_STAKE = 2048, 0.3
-"""Samples that tell whether others would be too few effective ones, and the stake on the first populations."""
+PILOT, POPULATION_STAKE, POPULATION_SHARE = 2048, 0.3, 0.4
+"""Samples that tell whether others would be too few effective ones, and the stake on the first populations and their
+share of the samples then."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def importance_estimate(
     Each variable, the last eliminated first, is drawn from the mixture q = sum_r w_r q_r of what its
     mini-buckets say, with the Holder weights w_r. The weight of a configuration is the bound times
     the product of prod_r q_r^w_r / q over the variables, and no factor exceeds 1. If some first samples,
-    which do not count, show that too few would be effective, half of them are drawn in populations, and those that
+    which do not count, show that too few would be effective, some are drawn in populations, and those that
     only bound Z from above end where their weight is negligible.
 
     Parameters
@@ -110,10 +111,11 @@ def importance_estimate(
         pace = SECONDS_A_BOUND + (time.monotonic() - began) / pilot.count
         planned = min(most, max(BATCH, int((deadline - time.monotonic()) / pace)))
     if pilot.effective * planned < EFFECTIVE * pilot.count:
-        planned = max(1, planned // 2)
-        most = most // 2 if deadline is None else most
-        half = None if deadline is None else (deadline + time.monotonic()) / 2
-        populations = _populations(sampler, rng, error, max(1, planned // BATCH), half)
+        own = int(POPULATION_SHARE * planned)
+        now, planned = time.monotonic(), max(1, planned - own)
+        most = planned if deadline is None else most
+        until = None if deadline is None else now + POPULATION_SHARE * (deadline - now)
+        populations = _populations(sampler, rng, error, max(1, own // BATCH), until)
     floor = -math.inf if populations is None else -math.log(planned) - NEGLIGIBLE
     total = Ratios(error, planned, pilot.stake())
     while total.count < most:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 
 import numpy as np
@@ -83,7 +84,7 @@ class CoupledChains:
     def any_states(self) -> Ints:
         """A configuration that the unary factors allow, shape (n,)."""
         offsets = self._model.offsets
-        return np.array([int(np.argmax(self._allowed[a:b])) for a, b in zip(offsets[:-1], offsets[1:], strict=True)])
+        return np.array([int(np.argmax(self._allowed[a:b])) for a, b in itertools.pairwise(offsets)])
 
     def sweep(self, states: Ints, rng: np.random.Generator) -> None:
         """Draw each variable anew, also in the chain that is in `states`, in place."""
