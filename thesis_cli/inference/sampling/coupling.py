@@ -123,8 +123,8 @@ def coupled_samples(
             chains.sweep(states, rng)
             lengths[-1] += 1
     now, block = time.monotonic(), max(lengths)
-    seconds = (now - began) * (BLOCKS * block + sweeps) / max(1, sum(lengths))
-    count = min(most, int(SAMPLE_SHARE * (deadline - now) / seconds))
+    each = (now - began) * (BLOCKS * block + sweeps) / max(1, sum(lengths))  # seconds
+    count = most if most * each <= SAMPLE_SHARE * (deadline - now) else int(SAMPLE_SHARE * (deadline - now) / each)
     if count < 1:
         raise OutOfTime("the time is too short for one exact sample")
     found: list[Ints] = []
