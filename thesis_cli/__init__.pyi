@@ -49,7 +49,7 @@ __version__: str
 def estimate_z(
     model: Any,
     *,
-    method: Literal['auto', 'exact', 'full-rank', 'expanded', 'wish', 'mesh-bethe', 'frank-wolfe', 'ais', 'thermodynamic'] = ...,
+    method: Literal['auto', 'exact', 'full-rank', 'expanded', 'wish', 'mesh-bethe', 'frank-wolfe', 'ais', 'coupling', 'thermodynamic'] = ...,
     time_limit: float | None = ...,
     trick: Literal['gumbel', 'exponential', 'weibull', 'frechet', 'pareto', 'tail', 'all'] | None = ...,
     alpha: float | None = ...,

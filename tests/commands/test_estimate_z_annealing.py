@@ -58,6 +58,17 @@ def test_rows_of_annealing(cli):
     assert found["meaning"].endswith(" effective chains of 50")
 
 
+def test_rows_of_coupling(cli):
+    """The bound comes close where chains from all configurations meet, and models with zeros are refused by name."""
+    result = cli("estimate-z", ISING, "--method", "coupling", "--chains", 40, "--seed", 1, "--exact", "--json")
+    exact, upper = json.loads(result.out)["estimates"]
+    assert upper["kind"] == "upper bound with probability 95%"
+    assert exact["value"] < upper["value"] < exact["value"] + 0.5
+    refused = cli("estimate-z", ASIA, "--method", "coupling")
+    assert refused.status == 2
+    assert "coupling needs a model without zeros; take --method ais" in refused.err
+
+
 def test_evidence_and_units_of_annealing():
     """Reverse chains start in samples that are numbered as without evidence."""
     how = {"method": "ais", "chains": 200, "temperatures": 60, "seed": 2, "evidence": "6=1"}

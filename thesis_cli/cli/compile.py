@@ -115,6 +115,7 @@ PARTS = (
             ("map", {"model": COLOURS, "solver": "trw-s"}),
             ("map", {"model": COLOURS, "solver": "max-product"}),
             ("estimate-z", {"model": COLOURS, "method": "ais", "chains": 2, "temperatures": 2}),
+            ("estimate-z", {"model": COLOURS, "method": "coupling", "chains": 2, "temperatures": 2}),
         ),
     ),
     Part(

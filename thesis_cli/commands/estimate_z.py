@@ -111,7 +111,7 @@ class EstimateZRequest(Request):
         "Seconds that the answer may take; exact has no limit by default.",
         above=0,
         methods=("auto", *heeded("time_limit")),
-        default_text="60 for auto and wish",
+        default_text="60 for auto, coupling and wish",
     )
     trick: TrickChoice | None = trick_option(methods=heeded("trick"))
     alpha: float | None = alpha_option(methods=heeded("alpha"))

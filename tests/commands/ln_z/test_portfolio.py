@@ -158,9 +158,12 @@ def test_on_one_core_counting_that_is_likely_to_end_comes_first_and_then_the_bes
 
 
 def test_on_one_core_importance_sampling_has_most_of_the_time() -> None:
-    others = [portfolio._most(share, alone=True) for share in SHARES.values() if share.alone][:-1]
+    shares = {name: portfolio._most(share, alone=True) for name, share in SHARES.items() if share.alone}
     assert list(SHARES)[-1] == "importance"
-    assert sum(others) <= 0.25
+    del shares["importance"]
+    assert sum(shares.values()) < 0.5
+    del shares["coupling"]  # which ends soon unless its bound is as good
+    assert sum(shares.values()) <= 0.25
 
 
 def test_on_more_cores_the_two_with_the_best_intervals_follow_the_exact_algorithms() -> None:
@@ -168,4 +171,4 @@ def test_on_more_cores_the_two_with_the_best_intervals_follow_the_exact_algorith
     plan = ExactPlan(None, (Attempt("model counting", iter, (), 10.0),))
     order = [a.name for a in _in_order(plan, approximate, 10.0, alone=False)]
     assert order[:4] == ["mini-bucket", "model counting", "ais", "importance"]
-    assert sorted(order[4:]) == ["average", "bethe", "junction-graph", "trw", "unary"]
+    assert sorted(order[4:]) == ["average", "bethe", "coupling", "junction-graph", "trw", "unary"]

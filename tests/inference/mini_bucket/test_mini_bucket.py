@@ -18,7 +18,9 @@ from thesis_cli.inference.mini_bucket.passes import Passes
 from thesis_cli.inference.mini_bucket.plan import Planner
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import random_spin_glass
+from thesis_cli.studies.models.examples import ising
 from thesis_cli.studies.models.families import causes
+from thesis_cli.studies.models.network import bipartite
 
 
 def log_z(graph):
@@ -46,7 +48,7 @@ def test_passes_and_larger_tables_tighten_the_bounds_of_a_grid(coupling):
     graph = random_spin_glass(5, 5, 1.0, coupling, "mixed", np.random.default_rng(0)).graph()
     exact, _ = exact_log_partition_function(graph)
     gaps = []
-    for limit in (4, 8, 16):
+    for limit in (4, 8, 32):
         found = mini_bucket_bounds(graph, limit=limit)
         assert found.lower < exact < found.upper
         gaps.append(found.upper - found.lower)
@@ -108,10 +110,37 @@ def test_last_first_sums_out_children_before_parents():
     assert order == sorted(order, reverse=True) != Planner(graph).plan(16).order
 
 
-def test_passes_end_after_patience_unless_they_gain_much(monkeypatch):
+def test_passes_end_where_samples_would_gain_more():
     graph = random_spin_glass(12, 12, 1.0, 1.0, "mixed", np.random.default_rng(0)).graph()
-    hasty = mini_bucket.tightened(graph, 2**31, None, sides=("upper",), limit=16, patience=0.0)["upper"]
-    assert hasty.passes < mini_bucket.tightened(graph, 2**31, None, sides=("upper",), limit=16)["upper"].passes
-    monkeypatch.setattr(mini_bucket, "WORTH", math.inf)
-    hastiest = mini_bucket.tightened(graph, 2**31, None, sides=("upper",), limit=16, patience=0.0)["upper"]
-    assert (hastiest.passes, hasty.passes) == (2, 3)
+    hasty, patient = (
+        mini_bucket.tightened(graph, 2**31, None, sides=("upper",), limit=16, end=end)["upper"]
+        for end in (time.monotonic(), math.inf)
+    )
+    assert hasty.passes == 2 < patient.passes
+    assert patient.value < hasty.value
+
+
+def test_a_step_that_is_too_long_is_taken_back():
+    """In a dense model each bucket moves as if it were alone, and all together go too far."""
+    graph = bipartite(40, 40, 0.5, np.random.default_rng(0)).graph
+    plan = Planner(graph).plan(2**8, "last first")
+    plain, values = Passes(plan, "upper"), []
+    for _ in range(8):
+        plain.forward()
+        values.append(plain.value)
+        plain.backward()
+    assert max(values[1:]) > values[0]
+    found = mini_bucket.Tightened("upper")
+    found.run(plan, 8, (None, None), None)
+    assert found.value < min(values) - 1
+
+
+def test_the_order_is_that_of_the_better_bound():
+    """`last first` for a network that this sums from its leaves; `least fill` where its tables need not be divided."""
+    chosen = []
+    for graph in (
+        causes(3, 30, 5, 0.2, np.random.default_rng(0)).conditioned(),
+        ising(3, 30, 1.0, np.random.default_rng(0)),
+    ):
+        chosen.append(mini_bucket._better_order(Planner(graph), lambda plan: plan.entries < 2**17, math.inf))
+    assert chosen == ["last first", "least fill"]

@@ -19,6 +19,7 @@ from thesis_cli.inference.mini_bucket.sampling import importance_estimate
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.studies.models.families import lineage
+from thesis_cli.studies.models.network import bipartite
 
 
 @settings(max_examples=examples(25))
@@ -108,3 +109,16 @@ def test_populations_serve_where_too_few_samples_would_be_effective():
     assert found.unit == "populations"
     assert not found.trusted
     assert exact - 4 < found.low < exact < found.high
+
+
+@pytest.mark.parametrize("floor", [-math.inf, -4.0, 0.5])
+def test_weights_below_a_floor_are_only_rounded_up(floor):
+    graph = bipartite(9, 9, 1.0, np.random.default_rng(3)).graph
+    upper = tightened(graph, 2**31, None, sides=("upper",), limit=2**5)["upper"]
+    sampler, rng = MiniBucketSampler(upper.passes_again(), 18), np.random.default_rng(0)
+    weights = np.exp(np.concatenate([sampler.ratios(rng, 2000, floor) for _ in range(10)]))
+    z = math.exp(exact_log_partition_function(graph)[0] - upper.value)
+    error = 5 * weights.std() / math.sqrt(weights.size)
+    assert z - error < weights.mean() < z + math.exp(floor) + error
+    if floor > -4:
+        assert weights.mean() > z + error  # they ended early

@@ -1,11 +1,13 @@
 """Baselines of perturb-and-MAP for ln Z as functions of a model, options and progress, and their rows:
-expanded models, WISH, the Bethe mesh, Frank-Wolfe, annealed importance sampling and thermodynamic integration.
+expanded models, WISH, the Bethe mesh, Frank-Wolfe, annealed importance sampling, coupling and thermodynamic
+integration.
 """
 
 from __future__ import annotations
 
 import logging
 import math
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -255,6 +257,34 @@ def _from_above(
     return -reversely_annealed(graph, states, steps, rng).lower(options.confidence)
 
 
+def coupling(
+    graph: FactorGraph, options: LnZOptions, progress: Progress, *, chains: int, temperatures: int
+) -> LnZAnswer:
+    """An upper bound by annealing back from samples that are exact by coupling from the past.
+
+    Raises
+    ------
+    OutOfTime : chains from all configurations did not meet in time.
+    UnsuitableModel : a factor of several variables forbids something.
+    NoConfiguration : the unary factors forbid all states of a variable.
+    """
+    import numpy as np
+
+    from thesis_cli.inference.sampling.annealing import annealing_steps, reversely_annealed
+    from thesis_cli.inference.sampling.coupling import coupled_samples
+    from thesis_cli.perturbation.estimate import fixed_estimate
+
+    deadline = options.deadline or time.monotonic() + (options.seconds or TIME_LIMIT)
+    rng = np.random.default_rng(options.noise())
+    states = coupled_samples(graph, chains, rng, deadline, sweeps=temperatures)
+    found = reversely_annealed(graph, states, annealing_steps(graph, temperatures, rng), rng)
+    high, percent = -found.lower(options.confidence), f"{100 * options.confidence:.12g}%"
+    row = fixed_estimate(high, f"upper bound with probability {percent}", "coupling", "Propp and Wilson 1996")
+    return LnZAnswer(
+        (row,), meaning=f"ln Z <= {high:.6g} with probability {percent}, by {counted(len(states), 'chain')}"
+    )
+
+
 def thermodynamic(
     graph: FactorGraph,
     options: LnZOptions,
@@ -332,8 +362,18 @@ METHODS = {
         ais,
         heeds=("confidence",),
         own={"chains": 100, "temperatures": 1000, "reverse": False},
-        share=Share(7, 0.2, alone=True, grows="temperatures"),
+        share=Share(8, 0.2, alone=True, grows="temperatures"),
         help="annealed Gibbs chains",
+    ),
+    "coupling": LnZMethod(
+        "estimate-z",
+        "upper bound",
+        coupling,
+        heeds=("time_limit", "confidence"),
+        own={"chains": 100, "temperatures": 1000},
+        stream=4,
+        share=Share(2, 0.3, alone=True),
+        help="annealed chains back from exact samples, of models without zeros in which chains from everywhere meet",
     ),
     "thermodynamic": LnZMethod(
         "estimate-z",

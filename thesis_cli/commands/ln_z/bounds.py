@@ -328,7 +328,7 @@ _NOISE = ("alpha", "samples", "any_alpha", "confidence", "solver", "memory")
 _SIZED = ("time_limit", "table_size", "memory")
 
 METHODS = {
-    "trw": LnZMethod("bound", "upper bound", trw, share=Share(3, 0.1)),
+    "trw": LnZMethod("bound", "upper bound", trw, share=Share(4, 0.1)),
     "max-marginal": LnZMethod(
         "bound", "lower bound", max_marginal, heeds=("solver", "memory"), problems=max_marginal_problems
     ),
@@ -337,7 +337,7 @@ METHODS = {
         "upper bound",
         unary,
         heeds=(*_NOISE, "confidence_method"),
-        share=Share(6, 0.1, grows="samples"),
+        share=Share(7, 0.1, grows="samples"),
         help="noise on variables",
     ),
     "average": LnZMethod(
@@ -346,7 +346,7 @@ METHODS = {
         average,
         heeds=(*_NOISE, "confidence_method"),
         stream=1,
-        share=Share(5, 0.1, grows="samples"),
+        share=Share(6, 0.1, grows="samples"),
         help="the noise of unary, divided by the number of variables",
     ),
     "subset": LnZMethod(
@@ -366,7 +366,7 @@ METHODS = {
         own={"clamp": None},
         help="unary, summed over the states of some variables",
     ),
-    "bethe": LnZMethod("bound", "approximation", bethe, share=Share(2, 0.1, alone=True)),
+    "bethe": LnZMethod("bound", "approximation", bethe, share=Share(3, 0.1, alone=True)),
     "mini-bucket": LnZMethod("bound", "both bounds", mini_bucket, heeds=_SIZED, share=Share(1, 0.2, alone=True)),
     "importance": LnZMethod(
         "bound",
@@ -374,9 +374,9 @@ METHODS = {
         importance,
         heeds=("confidence", *_SIZED),
         stream=3,
-        share=Share(8, 1.0, alone=True),
+        share=Share(9, 1.0, alone=True),
         encloses=True,
     ),
-    "junction-graph": LnZMethod("bound", "approximation", junction_graph, heeds=_SIZED, share=Share(4, 0.15)),
+    "junction-graph": LnZMethod("bound", "approximation", junction_graph, heeds=_SIZED, share=Share(5, 0.15)),
 }
 """Methods by name, in the order in which `auto` of `bound` tries them."""

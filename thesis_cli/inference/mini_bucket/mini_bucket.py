@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from thesis_cli.base.arrays import Ints
@@ -17,22 +16,20 @@ from thesis_cli.inference.mini_bucket.sampler import possible_states
 from thesis_cli.inference.mini_bucket.single_sums import single_sums_bound
 from thesis_cli.models.factor_graph import FactorGraph
 
-FIRST, FACTOR = 2.0**8, 4.0
-"""Largest table of the first stage, in entries, and by how much limits grow that are tried next."""
+FIRST, FACTOR = 2.0**8, 16.0
+"""Largest table of the first stage, in entries, and by how much limits grow at first that are tried next."""
 PASSES = 20
 """Most passes of a stage."""
-FEWEST = 5
+FEWEST = 4
 """Passes that must fit into the time that is left for a stage to begin."""
 WORK = 2**24
 """Work of a pass without a deadline; see `_work`."""
 GAIN = 1e-3
 """A stage ends when a pass gains less than this share of what all passes of it have gained."""
-TRIAL, TRIAL_SHARE, LAST_FIRST_SHARE = 4, 0.1, 0.3
-"""Passes that compare orders, the share of the time that each may take, and that which last first has if it wins."""
+TRIAL, TRIAL_SHARE = 4, 0.06
+"""Passes that compare orders, and the share of the time that each may take."""
 PLANNING = 0.2
 """Share of the time left for a stage in which larger tables are planned."""
-WORTH = 1.0
-"""Nats that a pass gains at least to go on after `patience`: what twice or thrice as many samples gain."""
 RESERVE = 0.1
 """Share of the time that is kept for what no deadline interrupts."""
 SEARCH, SEARCH_SHARE, LEAST_SEARCH = 10.0, 0.3, 1.0
@@ -67,7 +64,8 @@ class Tightened:
     plan, state : mini-buckets, and their weights and shifts.
     value, margin : bound in nats, and how far rounding may have moved it.
     passes : forward passes so far.
-    patience : `time.monotonic()` after which a pass that gains less than `WORTH` is the last.
+    end : `time.monotonic()` until which samples are drawn afterwards, infinite if none are. Some seconds more for
+        them gain about the logarithm of the times as many that they are, and the last pass is one that gains less.
     """
 
     side: Side
@@ -76,7 +74,7 @@ class Tightened:
     value: float = math.nan
     margin: float = 0.0
     passes: int = 0
-    patience: float = math.inf
+    end: float = math.inf
 
     @property
     def bound(self) -> float:
@@ -110,8 +108,10 @@ class Tightened:
         """
         sign = 1 if self.side == "upper" else -1
         try:
-            work, first, last = Passes(plan, self.side, deadlines[self.plan is None], known), math.nan, math.nan
+            work, first, best = Passes(plan, self.side, deadlines[self.plan is None], known), math.nan, math.nan
+            state = work.state
             for done in range(passes):
+                began = time.monotonic()
                 work.forward()
                 work.deadline = deadlines[0]
                 self.passes += 1
@@ -121,15 +121,19 @@ class Tightened:
                     self.value, self.margin = value, work.margin
                 if plan.exact or value == -math.inf == self.value == -sign * math.inf:
                     break
-                gained = sign * (last - value)
+                gained = sign * (best - value)
                 if done == 0:
                     first = value
+                elif gained < 0:  # too far at once: back half of the way
+                    work.state, work.step = state.halfway(work.state), work.step / 2
+                    continue
                 elif done > 1 and gained <= GAIN * sign * (first - value):
                     break
-                if gained < WORTH and time.monotonic() > self.patience:
-                    break
-                last = value
+                best, state = value, work.state.copy()
                 work.backward()
+                now = time.monotonic()
+                if done and gained * (self.end - now) < now - began:
+                    break
         except OutOfTime:
             if self.plan is None:
                 raise
@@ -186,7 +190,7 @@ def tightened(
     sides: Sequence[Side] = ("upper", "lower"),
     limit: int | None = None,
     keep: bool = False,
-    patience: float = math.inf,
+    end: float = math.inf,
 ) -> dict[Side, Tightened]:
     """The best bounds with the mini-buckets that give them; see `mini_bucket_bounds`.
 
@@ -196,13 +200,13 @@ def tightened(
     deadline : as for `mini_bucket_bounds`.
     sides : bounds to compute.
     limit : largest number of entries of a table; what fits if None.
-    keep : whether the memory also has to hold all tables at once.
-    patience : `time.monotonic()` after which only passes that gain much go on.
+    keep : whether the memory later has to hold all tables at once.
+    end : `time.monotonic()` until which samples are drawn afterwards; see `Tightened`.
     """
-    planner, found = Planner(graph), {side: Tightened(side, patience=patience) for side in sides}
+    planner, found = Planner(graph), {side: Tightened(side, end=end) for side in sides}
 
     def fits(plan: MiniBucketPlan) -> bool:
-        return plan.memory + (8 * plan.entries if keep else 0) <= memory
+        return max(plan.memory, 8 * plan.entries if keep else 0) <= memory
 
     if limit is not None or deadline is None:
         fixed = planner.plan(limit) if limit is not None else _fixed(planner, fits)
@@ -213,13 +217,8 @@ def tightened(
             each.run(fixed, PASSES, (deadline, deadline), known)
         return found
     deadline -= RESERVE * (deadline - time.monotonic())
-    now = time.monotonic()
-    if "upper" in found and _last_first_is_better(planner, deadline):
-        until = now + LAST_FIRST_SHARE * (deadline - now)
-        with suppress(OutOfTime):
-            if _stages(graph, planner, found, fits, "last first", until):
-                return found
-    _stages(graph, planner, found, fits, "least fill", deadline)
+    rule = _better_order(planner, fits, deadline) if "upper" in found else "least fill"
+    _stages(graph, planner, found, fits, rule, deadline)
     return found
 
 
@@ -230,8 +229,8 @@ def _stages(
     fits: Callable[[MiniBucketPlan], bool],
     rule: OrderName,
     deadline: float,
-) -> bool:
-    """Tighten the bounds by larger and larger tables of one order; returns whether they are exact.
+) -> None:
+    """Tighten the bounds by small tables, then by as large ones as fit, of one order.
 
     Raises
     ------
@@ -252,9 +251,7 @@ def _stages(
                 if all(other.plan is None for other in found.values()):
                     raise
         if plan.exact:
-            return True
-        if time.monotonic() > min(each.patience for each in found.values()):
-            return False
+            return
         done = sum(each.passes for each in found.values()) - before
         pace = (time.monotonic() - began) / max(1, done) / _work(plan)
         left = deadline - time.monotonic()
@@ -263,7 +260,6 @@ def _stages(
         if larger is None and passes == FEWEST:  # the first stage goes on
             larger = plan
         plan, passes = larger, PASSES
-    return False
 
 
 def _known(graph: FactorGraph, found: dict[Side, Tightened], plan: MiniBucketPlan, deadline: float) -> Ints | None:
@@ -288,19 +284,29 @@ def _work(plan: MiniBucketPlan) -> int:
     return plan.entries + 5000 * len(plan.nodes)
 
 
-def _last_first_is_better(planner: Planner, deadline: float) -> bool:
-    """Whether this order gives a better upper bound than least fill with small mini-buckets after a few passes; with
-    large ones either may be better then.
+def _better_order(planner: Planner, fits: Callable[[MiniBucketPlan], bool], deadline: float) -> OrderName:
+    """The order that gives the better upper bound after a few passes, with small mini-buckets and then with such that
+    their passes take as long.
     """
-    trials = [Tightened("upper") for _ in range(2)]
     rules: tuple[OrderName, ...] = ("least fill", "last first")
-    for rule, trial in zip(rules, trials, strict=True):
-        now = time.monotonic()
-        try:
-            trial.run(planner.plan(FIRST, rule), TRIAL, (now + TRIAL_SHARE * (deadline - now), deadline), None)
-        except OutOfTime:
-            return False
-    return trials[1].value < trials[0].value
+    plans = {rule: planner.plan(FIRST, rule) for rule in rules}
+    for _ in range(2):
+        found, pace = dict[OrderName, float](), 0.0
+        for rule, plan in plans.items():
+            trial, now = Tightened("upper"), time.monotonic()
+            try:
+                trial.run(plan, TRIAL, (now + TRIAL_SHARE * (deadline - now), deadline), None)
+            except OutOfTime:
+                return "least fill"
+            found[rule] = trial.value
+            pace = max(pace, (time.monotonic() - now) / trial.passes / _work(plan))
+        if found["last first"] >= found["least fill"]:
+            break
+        left = deadline - time.monotonic()
+        for rule, plan in plans.items():
+            until = time.monotonic() + TRIAL_SHARE * left
+            plans[rule] = _larger(planner, plan, fits, TRIAL_SHARE * left / pace / TRIAL, rule, until) or plan
+    return min(rules, key=found.__getitem__)
 
 
 def _larger(
@@ -313,11 +319,11 @@ def _larger(
 ) -> MiniBucketPlan | None:
     """The largest mini-buckets beyond those of a plan that memory, the work of a pass and the time for plans allow."""
     found: MiniBucketPlan | None = None
-    limit = float(max((node.size for node in plan.nodes), default=1))
-    while not (found or plan).exact and time.monotonic() < until:
-        limit *= FACTOR
-        larger = planner.plan(limit, rule)
-        if _work(larger) > work or not fits(larger):
-            break
-        found = larger
+    limit, factor = float(max((node.size for node in plan.nodes), default=1)), FACTOR
+    while not (found or plan).exact and time.monotonic() < until and factor > 1:
+        larger = planner.plan(limit * factor, rule)
+        if _work(larger) <= work and fits(larger):
+            found, limit = larger, limit * factor
+        if factor < FACTOR or larger is not found:
+            factor = math.isqrt(int(factor))
     return found

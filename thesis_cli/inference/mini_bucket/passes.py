@@ -10,7 +10,7 @@ import numpy as np
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.errors import OutOfTime
 from thesis_cli.inference.mini_bucket.kernels import gather, spread
-from thesis_cli.inference.mini_bucket.plan import MiniBucketPlan
+from thesis_cli.inference.mini_bucket.plan import MiniBucketPlan, largest
 
 Side = Literal["upper", "lower"]
 
@@ -48,6 +48,12 @@ class BoundParameters(NamedTuple):
         """The same numbers, which later passes leave alone."""
         return BoundParameters(list(self.weights), list(self.shifts), list(self.impossible))
 
+    def halfway(self, other: BoundParameters) -> BoundParameters:
+        """The mean of these weights and shifts and of others; what is impossible in either."""
+        weights = [(a + b) / 2 for a, b in zip(self.weights, other.weights, strict=True)]
+        shifts = [_mean(a, b) for a, b in zip(self.shifts, other.shifts, strict=True)]
+        return BoundParameters(weights, shifts, list(other.impossible))
+
 
 class Passes:
     """Forward and backward passes over mini-buckets for one side of ln Z.
@@ -74,6 +80,7 @@ class Passes:
     ----------
     state : the weights and shifts now.
     value, margin : the bound of the last forward pass, and how far rounding may have moved it.
+    step : length of the steps of a pass, as a share of those that make the beliefs of one bucket agree.
     """
 
     def __init__(
@@ -93,8 +100,9 @@ class Passes:
         self._totals = [1.0] * len(plan.buckets)  # sum of the weights of each bucket
         self._sent: list[Floats] = [np.empty(0)] * len(nodes)
         self._returned: list[Floats | None] = [None] * len(nodes)
+        self._largest = [0.0] * len(nodes)  # largest magnitude of each message
         self._errors = [0.0] * len(nodes)
-        self.value, self.margin = np.inf, 0.0
+        self.value, self.margin, self.step = np.inf, 0.0, 1.0
         self._needed = [False] * len(nodes)  # whether a backward message into it is of use
         for bucket in plan.buckets:
             for j in bucket:
@@ -114,7 +122,7 @@ class Passes:
         Parameters
         ----------
         shares : a list for (f / sum f^(1/w)^w)^(1/w) of each mini-bucket, with the eliminated variable
-            as the last axis: the bound then stays as it is.
+            as the last axis: the bound then stays as it is, and messages are forgotten once they are used.
 
         Raises
         ------
@@ -133,8 +141,11 @@ class Passes:
                 self._match(b, tables)
             for j, table in zip(bucket, tables, strict=True):
                 self._sent[j] = self._send(j, table)
+                self._largest[j] = largest(self._sent[j])
                 if shares is not None:
                     shares.append(_shares(table.reshape(plan.nodes[j].shape[0], -1)))
+                    for c in plan.nodes[j].children:
+                        self._sent[c] = np.empty(0)
                 if plan.nodes[j].parent < 0:
                     total += float(self._sent[j][0])
                     margin += self._errors[j] + UNIT * (abs(total) if np.isfinite(total) else 0.0)
@@ -148,10 +159,11 @@ class Passes:
         if shift is not None:
             parts.append((shift, plan.shared[b]))
         table.fill(0.0)
-        size = 0.0
         for values, scope in parts:
             spread(table, values, *plan.offsets(j, scope))
-            size += largest(values)
+        size = node.largest + sum(self._largest[c] for c in node.children)
+        if shift is not None:
+            size += largest(shift)
         self._errors[j] = sum(self._errors[c] for c in node.children) + UNIT * (len(parts) + 8) * size
         self._errors[j] += abs(self.state.weights[j]) * UNIT * (node.shape[0] + 16)
         if (mask := self.state.impossible[b]) is not None:
@@ -205,7 +217,7 @@ class Passes:
             for j, table in zip(bucket, tables, strict=True):
                 self._forbid(b, j, table, zeros)
         mean = weights @ np.array(logs) / self._totals[b]
-        moved = weights[:-1, None] * (mean - np.array(logs)[:-1])
+        moved = self.step * weights[:-1, None] * (mean - np.array(logs)[:-1])
         if (mask := state.impossible[b]) is not None:
             moved[:, mask] = 0.0
         rest = np.zeros(mean.size)
@@ -257,12 +269,12 @@ class Passes:
         if self._sign:
             mean = float(weights @ entropies)
             gain = (entropies - mean) / max(LEAST_ENTROPY, mean)
-            weights = np.maximum(weights * np.exp(np.clip(-STEP * weights * gain, -1, 1)), LEAST_WEIGHT)
+            weights = np.maximum(weights * np.exp(np.clip(-self.step * STEP * weights * gain, -1, 1)), LEAST_WEIGHT)
             weights /= weights.sum()
         else:
             positive = weights > 0
             gain = entropies[positive] - entropies
-            moved = weights * np.exp(np.clip(-LOWER_STEP * weights * gain, -1, 1))
+            moved = weights * np.exp(np.clip(-self.step * LOWER_STEP * weights * gain, -1, 1))
             weights = np.where(positive, 0.0, np.minimum(moved, -LEAST_WEIGHT))
             weights[positive] = 1 - weights.sum()
         for j, weight in zip(bucket, weights.tolist(), strict=True):
@@ -317,6 +329,14 @@ class Passes:
                 self._returned[c] = np.where(np.isfinite(back), back, 0.0)
 
 
+def _mean(a: Floats | None, b: Floats | None) -> Floats | None:
+    """The mean of two shifts; None is zero."""
+    if a is None or b is None:
+        given = b if a is None else a
+        return None if given is None else given / 2
+    return (a + b) / 2
+
+
 def _conditional_entropy(rows: Floats) -> float:
     """Entropy of the first axis given the others, times the sum of `rows`; no product by a library whose threads
     would wait for busy cores.
@@ -332,12 +352,6 @@ def check_time(deadline: float | None) -> None:
     """Raise `OutOfTime` past a deadline."""
     if deadline is not None and time.monotonic() > deadline:
         raise OutOfTime("the time is up")
-
-
-def largest(values: Floats) -> float:
-    """The largest finite magnitude of numbers of any shape."""
-    top = max(values.max(), -values.min())
-    return float(top) if np.isfinite(top) else float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
 
 
 def _shares(rows: Floats) -> Floats:

@@ -6,6 +6,7 @@ import heapq
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -31,22 +32,43 @@ class MiniBucket:
     ----------
     scope : its variables in the order of elimination, so the eliminated one is first.
     shape : their numbers of states.
-    base : sum of its factors, over the variables `base_scope` of its scope.
+    factors : its factors, each with its variables in that order.
+    base_scope : the variables of its scope that some factor names.
     children : the mini-buckets whose messages it takes.
     parent : the mini-bucket that takes its own; -1 if the message is a number.
     """
 
     scope: Scope
     shape: tuple[int, ...]
-    base: Floats
+    factors: list[Factor]
     base_scope: Scope
     children: list[int]
     parent: int = -1
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Entries of its table."""
         return math.prod(self.shape)
+
+    @cached_property
+    def base(self) -> Floats:
+        """Sum of its factors, over `base_scope`; made for the first pass, since most plans are only looked at."""
+        sizes = dict(zip(self.scope, self.shape, strict=True))
+        base = np.zeros([sizes[i] for i in self.base_scope])
+        for f in self.factors:
+            base += f.table.reshape([sizes[i] if i in f.scope else 1 for i in self.base_scope])
+        return base.reshape(-1)
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest finite magnitude of `base`."""
+        return largest(self.base)
+
+
+def largest(values: Floats) -> float:
+    """The largest finite magnitude of numbers of any shape."""
+    top = max(values.max(), -values.min())
+    return float(top) if np.isfinite(top) else float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
 
 
 Offsets = tuple[Ints, Ints]
@@ -87,9 +109,11 @@ class MiniBucketPlan:
 
     @property
     def memory(self) -> int:
-        """Bytes of one pass in both directions: messages, and the tables of one bucket with their beliefs."""
+        """Bytes of one pass in both directions: factors, messages, and the tables of one bucket with their beliefs."""
+        sizes = {i: k for node in self.nodes for i, k in zip(node.scope, node.shape, strict=True)}
+        bases = sum(math.prod(sizes[i] for i in node.base_scope) for node in self.nodes if node.factors)
         messages = sum(2 * node.size // node.shape[0] for node in self.nodes)
-        return 8 * (messages + max((3 * sum(self.nodes[j].size for j in b) for b in self.buckets), default=0))
+        return 8 * (bases + messages + max((3 * sum(self.nodes[j].size for j in b) for b in self.buckets), default=0))
 
     def offsets(self, j: int, scope: Scope) -> Offsets:
         """Places of the entries of mini-bucket j in a table over some of its variables."""
@@ -154,11 +178,8 @@ class Planner:
         factors = [_sorted(self._factors[index], at) for index in members if index >= 0]
         covered = {i for f in factors for i in f.scope}
         own = tuple(i for i in scope if i in covered)
-        base = np.zeros([self._states[i] for i in own])
-        for f in factors:
-            base += f.table.reshape([self._states[i] if i in f.scope else 1 for i in own])
         children = [-1 - index for index in members if index < 0]
-        return MiniBucket(scope, tuple(self._states[i] for i in scope), base.reshape(-1), own, children)
+        return MiniBucket(scope, tuple(self._states[i] for i in scope), factors, own, children)
 
 
 class _Cut:
@@ -233,20 +254,35 @@ class _Cut:
         return order, found
 
     def _divide(self, functions: set[int]) -> list[tuple[set[int], list[int]]]:
-        """Functions in mini-buckets: the largest first, each where it adds least."""
-        found: list[tuple[set[int], list[int]]] = []
-        sized = sorted((-self._size(self._functions[index]), index) for index in functions)
-        for _, index in sized:
-            scope = self._functions[index]
-            sizes = [(self._size(variables | scope), at) for at, (variables, _) in enumerate(found)]
-            fitting = [(size - self._size(found[at][0]), at) for size, at in sizes if size <= self._limit]
-            if fitting:
-                at = min(fitting)[1]
-                found[at][0].update(scope)
-                found[at][1].append(index)
-            else:
-                found.append((set(scope), [index]))
-        return found
+        """Functions in mini-buckets: again and again those two become one whose table is smallest, of as small ones
+        those that share most.
+        """
+        found = {at: (set(self._functions[index]), [index]) for at, index in enumerate(sorted(functions))}
+        every = set[int]().union(*(variables for variables, _ in found.values()))
+        if self._size(every) <= self._limit:
+            return [(every, sorted(functions))]
+        sizes = {at: self._size(variables) for at, (variables, _) in found.items()}
+        queue = [pair for b in found for a in range(b) if (pair := self._pair(found, sizes, a, b))]
+        heapq.heapify(queue)
+        while queue:
+            size, _, a, b = heapq.heappop(queue)
+            if a not in found or b not in found:
+                continue
+            (variables, members), (more, others) = found.pop(a), found.pop(b)
+            at = len(sizes)
+            sizes[at] = size
+            found[at] = variables | more, members + others
+            for c in found:
+                if c != at and (pair := self._pair(found, sizes, c, at)):
+                    heapq.heappush(queue, pair)
+        return list(found.values())
+
+    def _pair(
+        self, found: dict[int, tuple[set[int], list[int]]], sizes: dict[int, float], a: int, b: int
+    ) -> tuple[float, float, int, int] | None:
+        """Size of two mini-buckets as one, minus that of both, and which they are; None beyond the limit."""
+        size = self._size(found[a][0] | found[b][0])
+        return (size, -sizes[a] - sizes[b], a, b) if size <= self._limit else None
 
     def _size(self, variables: Iterable[int]) -> float:
         return sum(self._logs[i] for i in variables)

@@ -15,6 +15,8 @@ BATCH = 1024
 """Samples drawn at once."""
 STRIDE, RESAMPLED = 16, 0.5
 """Variables between two looks at the weights, and the share of effective ones below which they are resampled."""
+DROPPED = 0.8
+"""Share of the draws above a floor below which only these go on."""
 BATCHES = 4
 """Batches in which a possible configuration is looked for."""
 
@@ -55,7 +57,7 @@ class MiniBucketSampler:
             np.cumsum([0, *(len(nodes[j].scope) - 1 for j in drawn)]),
             np.array([i for j in drawn for i in nodes[j].scope[1:]], np.int64),
             np.array(strides, np.int64),
-            np.concatenate([np.empty(0), *shares]),
+            _joined(shares, int(sizes.sum())),
         )
         self._variables = variables
         self._most = max(map(len, buckets), default=1), int(self._proposal.states.max(initial=1))
@@ -68,6 +70,25 @@ class MiniBucketSampler:
         states, found = np.zeros((self._variables, count), np.int64), np.zeros(count)
         self._draw(0, rng.random((len(self._proposal.variables), count)), states, found)
         return states, found
+
+    def ratios(self, rng: np.random.Generator, count: int, floor: float) -> Floats:
+        """ln of weight over bound of independent configurations, shape (count,), or more where that is below a floor:
+        what it was when it fell below, since it never rises.
+        """
+        order, found, at = self._proposal.variables, np.empty(count), np.arange(count)
+        states, now = np.zeros((self._variables, count), np.int64), np.zeros(count)
+        for start in range(0, len(order), STRIDE):
+            stop = min(start + STRIDE, len(order))
+            self._draw(start, rng.random((stop - start, at.size)), states, now)
+            above = np.flatnonzero(now >= floor)
+            if above.size < DROPPED * at.size or stop == len(order):
+                found[at] = now
+                live = order[:stop][self._last_use[order[:stop]] >= stop]
+                states[live, : above.size] = states[np.ix_(live, above)]
+                at, now = at[above], now[above]
+                if not at.size:
+                    break
+        return found
 
     def _draw(self, start: int, uniforms: Floats, states: Ints, ratios: Floats) -> None:
         places, mixed = np.empty((self._most[0], ratios.size), np.int64), np.empty(self._most[1])
@@ -96,6 +117,16 @@ class MiniBucketSampler:
                 states[live] = states[np.ix_(live, chosen)]
                 ratios[:] = 0.0
         return found
+
+
+def _joined(parts: list[Floats], size: int) -> Floats:
+    """All parts in one array; each is freed once it is copied, since they may take most of the memory."""
+    found, end = np.empty(size), size
+    while parts:
+        part = parts.pop()
+        found[end - part.size : end] = part
+        end -= part.size
+    return found
 
 
 def possible_states(graph: FactorGraph, upper: Passes | None, seconds: float) -> Ints | None:

@@ -20,13 +20,15 @@ SAMPLES, MOST_SAMPLES = 100_000, 2**22
 """Number of samples without a deadline, and the most with one."""
 SECONDS_A_BOUND = 1e-6
 """Time that the bounds take for each sample."""
-BOUND_SHARE, MOST_BOUND_SHARE, LEAST_BOUND = 0.5, 0.8, 2.0
-"""Share of the time that goes to the bound, the share while it improves fast, and seconds that it has at least if
-there are as many."""
+BOUND_SHARE, LEAST_BOUND = 0.8, 2.0
+"""Most of the time that goes to the bound, and seconds that it has at least if there are as many."""
 EFFECTIVE, EFFECTIVE_POPULATIONS = 100, 10
 """Effective samples or populations below which an estimate is not to be trusted."""
-PILOT, POPULATION_STAKE = 2048, 0.3
-"""Samples that tell whether others would be too few effective ones, and the stake on the first populations."""
+NEGLIGIBLE = 6.0
+"""Nats below the bound over the number of samples where a weight is rounded up, if it only bounds Z from above."""
+PILOT, POPULATION_STAKE, POPULATION_SHARE = 2048, 0.3, 0.4
+"""Samples that tell whether others would be too few effective ones, and the stake on the first populations and their
+share of the samples then."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,8 @@ def importance_estimate(
     Each variable, the last eliminated first, is drawn from the mixture q = sum_r w_r q_r of what its
     mini-buckets say, with the Holder weights w_r. The weight of a configuration is the bound times
     the product of prod_r q_r^w_r / q over the variables, and no factor exceeds 1. If some first samples,
-    which do not count, show that too few would be effective, half of them are drawn in populations.
+    which do not count, show that too few would be effective, some are drawn in populations, and those that
+    only bound Z from above end where their weight is negligible.
 
     Parameters
     ----------
@@ -91,11 +94,10 @@ def importance_estimate(
     OutOfTime : the time was up before the first bound.
     """
     now = time.monotonic()
-    until, patience = None, math.inf
+    until, end = None, math.inf
     if deadline is not None:
-        until = min(deadline, now + max(LEAST_BOUND, MOST_BOUND_SHARE * (deadline - now)))
-        patience = now + BOUND_SHARE * (deadline - now)
-    best = tightened(graph, memory, until, sides=("upper",), limit=limit, keep=True, patience=patience)["upper"]
+        until, end = min(deadline, now + max(LEAST_BOUND, BOUND_SHARE * (deadline - now))), deadline
+    best = tightened(graph, memory, until, sides=("upper",), limit=limit, keep=True, end=end)["upper"]
     if best.value == -math.inf:
         raise NoConfiguration()
     if best.plan and best.plan.exact:
@@ -109,13 +111,15 @@ def importance_estimate(
         pace = SECONDS_A_BOUND + (time.monotonic() - began) / pilot.count
         planned = min(most, max(BATCH, int((deadline - time.monotonic()) / pace)))
     if pilot.effective * planned < EFFECTIVE * pilot.count:
-        planned = max(1, planned // 2)
-        most = most // 2 if deadline is None else most
-        half = None if deadline is None else (deadline + time.monotonic()) / 2
-        populations = _populations(sampler, rng, error, max(1, planned // BATCH), half)
+        own = int(POPULATION_SHARE * planned)
+        now, planned = time.monotonic(), max(1, planned - own)
+        most = planned if deadline is None else most
+        until = None if deadline is None else now + POPULATION_SHARE * (deadline - now)
+        populations = _populations(sampler, rng, error, max(1, own // BATCH), until)
+    floor = -math.inf if populations is None else -math.log(planned) - NEGLIGIBLE
     total = Ratios(error, planned, pilot.stake())
     while total.count < most:
-        total.add(sampler.draw(rng, min(BATCH, most - total.count))[1])
+        total.add(sampler.ratios(rng, min(BATCH, most - total.count), floor))
         if deadline is not None and time.monotonic() + SECONDS_A_BOUND * total.count > deadline:
             break
     return _estimate(total, populations, best, confidence)

@@ -181,6 +181,11 @@ def _seen(graph: FactorGraph, states: Ints) -> float:
     return float(log_sum_exp(found)) - UNIT * ((len(sizes) + 1) * sum(sizes) + 8 * (found.size - 1))
 
 
+def annealing_steps(graph: FactorGraph, temperatures: int, rng: np.random.Generator) -> Floats:
+    """Inverse temperatures from 0 to 1 for a model, as `annealed` chooses them."""
+    return _steps(GibbsPath(graph, PILOT), temperatures, rng)
+
+
 def reversely_annealed(graph: FactorGraph, states: Ints, steps: Floats, rng: np.random.Generator) -> Annealed:
     """Estimate 1/Z by annealing exact samples back to the product of the unary factors (Grosse,
     Ghahramani and Adams 2015).

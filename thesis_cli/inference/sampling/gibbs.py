@@ -61,7 +61,7 @@ class GibbsPath:
     def __init__(self, graph: FactorGraph, chains: int) -> None:
         from thesis_cli.inference.sampling.gibbs_kernels import Uses
 
-        self._unary, self._factors = _split(graph)
+        self._unary, self._factors = split(graph)
         n = len(self._unary)
         if (needed := 8 * chains * (2 * n + len(self._factors))) > DEFAULT_MEMORY:
             raise ModelTooLarge(f"{chains:,} chains take {bytes_text(needed)}", "take fewer")
@@ -77,7 +77,7 @@ class GibbsPath:
         self._zeros: Bools = np.isneginf(np.concatenate([np.empty(0), *flat]))
         self.hard = bool(self._zeros.any())
         self._soft = np.concatenate([np.empty(0), *(np.where(np.isneginf(t), _floor(t), t) for t in flat)])
-        self._strides = [_strides(f.table.shape) for f in self._factors]
+        self._strides = [strides(f.table.shape) for f in self._factors]
         used: list[list[tuple[int, int]]] = [[] for _ in range(n)]
         for f, factor in enumerate(self._factors):
             for i, stride in zip(factor.scope, self._strides[f], strict=True):
@@ -128,7 +128,7 @@ class GibbsPath:
         sweep(self._uses, b * self._soft, uniforms, np.empty(self._most), chains.states, chains.entries)
 
 
-def _split(graph: FactorGraph) -> tuple[list[Floats], list[Factor]]:
+def split(graph: FactorGraph) -> tuple[list[Floats], list[Factor]]:
     """Unary log-potentials of each variable, and one factor for each larger scope, without the
     variables that have one state."""
     unary = [np.zeros(k) for k in graph.cardinalities]
@@ -151,5 +151,5 @@ def _floor(table: Floats) -> float:
     return float(table[np.isfinite(table)].min(initial=0.0)) - DEPTH
 
 
-def _strides(shape: tuple[int, ...]) -> list[int]:
+def strides(shape: tuple[int, ...]) -> list[int]:
     return [int(np.prod(shape[i + 1 :], dtype=np.int64)) for i in range(len(shape))]
