@@ -41,7 +41,8 @@ def main():
             ratios["seconds"].append(took / seconds)
             print(
                 f"{member.name:20} {what:14} {slices:4} slices  {predicted / 2**20:7.1f} MiB, measured"
-                f" {peak / 2**20:7.1f} ({peak / predicted:.2f})  {seconds:7.3f} s, measured {took:7.3f} ({took / seconds:.2f})",
+                f" {peak / 2**20:7.1f} ({peak / predicted:.2f})  {seconds:7.3f} s, measured {took:7.3f}"
+                f" ({took / seconds:.2f})",
                 flush=True,
             )
     for what, values in ratios.items():
