@@ -3,7 +3,8 @@
 Each sum runs in a process of its own, after a small one that compiles. The peak is that of the resident
 memory above what the process had before; time is that of the processor. Networks whose sum is predicted to
 take less than `exact_peers.LEAST` bytes, of which the interpreter's own are a large part, or longer than
-`--seconds`, are left out.
+`--seconds`, are left out. So it is with marginals along a tree, in all of the memory of the pass that keeps its
+tables and in shares of it.
 """
 
 import argparse
@@ -14,6 +15,9 @@ import numpy as np
 from thesis_cli.base.child import call
 from thesis_cli.studies.models.families import MEMBERS
 
+SHARES = 1.0, 0.7, 0.5
+"""Of the memory of marginals that keep all tables."""
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -21,20 +25,24 @@ def main():
     parser.add_argument("--memory", type=float, default=2.0, help="GiB")
     options = parser.parse_args()
     ratios = {"memory": [], "seconds": []}
+    memory = int(options.memory * 2**30)
     for member in MEMBERS:
-        for kind in peers.KINDS:
+        runs = [(kind, peers.our_peak, kind, options.seconds, memory) for kind in peers.KINDS]
+        runs += [(f"marginals {share}", peers.our_back_peak, options.seconds, memory, share) for share in SHARES]
+        for what, run, *rest in runs:
             try:
-                found = call(peers.our_peak, member.name, kind, options.seconds, int(options.memory * 2**30))
+                found = call(run, member.name, *rest)
             except ValueError:  # it refuses the model
                 continue
             if not found:
                 continue
-            memory, seconds, slices, peak, took = found
-            ratios["memory"].append(peak / memory)
+            predicted, seconds, slices, peak, took = found
+            ratios["memory"].append(peak / predicted)
             ratios["seconds"].append(took / seconds)
             print(
-                f"{member.name:20} {kind:14} {slices:4} slices  {memory / 2**20:7.1f} MiB, measured {peak / 2**20:7.1f}"
-                f" ({peak / memory:.2f})  {seconds:7.3f} s, measured {took:7.3f} ({took / seconds:.2f})",
+                f"{member.name:20} {what:14} {slices:4} slices  {predicted / 2**20:7.1f} MiB, measured"
+                f" {peak / 2**20:7.1f} ({peak / predicted:.2f})  {seconds:7.3f} s, measured {took:7.3f}"
+                f" ({took / seconds:.2f})",
                 flush=True,
             )
     for what, values in ratios.items():

@@ -203,11 +203,29 @@ def our_peak(name, kind, most, memory):
     if kind != "grid transfer":
         graph, _ = summed(reduced(graph))
     solver = KINDS[kind](graph, memory)
-    if solver.cost.memory < LEAST or solver.cost.seconds > most:
+    return _peak(solver.log_partition_function, solver, most, KINDS[kind])
+
+
+def our_back_peak(name, most, memory, share):
+    """The same for marginals along a tree, in a share of the memory of the pass that keeps all tables."""
+    graph = reduced(network_of(name).conditioned()).graph
+    whole = Contraction(graph, memory).back
+    if whole.cost.memory * share < LEAST or whole.cost.seconds > most:
         return None
-    KINDS[kind](ising(6, 6, 1.0, np.random.default_rng(0)), memory).log_partition_function()
+    solver = Contraction(graph, int(whole.cost.memory * share))
+    return _peak(solver.marginals, solver.back, most, Contraction)
+
+
+def _peak(run, plan, most, kind):
+    cost = plan.cost
+    if cost.memory < LEAST or cost.seconds > most:
+        return None
+    small = kind(ising(6, 6, 1.0, np.random.default_rng(0)))
+    small.log_partition_function()
+    if kind is Contraction:
+        small.marginals()
     Path("/proc/self/clear_refs").write_text("5")
     before, began = resident("VmRSS"), time.process_time()
-    solver.log_partition_function()
+    run()
     seconds = time.process_time() - began
-    return solver.cost.memory, solver.cost.seconds, getattr(solver, "slices", 1), resident("VmHWM") - before, seconds
+    return cost.memory, cost.seconds, getattr(plan, "slices", 1), resident("VmHWM") - before, seconds

@@ -1,3 +1,5 @@
+import contextlib
+import gc
 import itertools
 import time
 from collections import Counter
@@ -119,6 +121,23 @@ def test_limits_end_an_elimination():
         SparseElimination(graph, 2**20).log_partition_function()
     with pytest.raises(OutOfTime):
         SparseElimination(graph).log_partition_function(time.monotonic())
+
+
+def count_of_tables():
+    return sum(isinstance(each, SparseTable) for each in gc.get_objects())
+
+
+def test_a_refusal_keeps_no_tables():
+    graph = FactorGraph([2] * 40, [Factor(pair, np.eye(2)) for pair in itertools.combinations(range(40), 2)])
+    gc.collect()
+    before = count_of_tables()
+    gc.disable()
+    try:
+        with contextlib.suppress(ModelTooLarge):
+            SparseElimination(graph, 2**20).log_partition_function()
+        assert count_of_tables() == before
+    finally:
+        gc.enable()
 
 
 def test_leaves_of_a_bayesian_network_add_up_to_one():

@@ -94,11 +94,11 @@ def planned(cardinalities: Sequence[int], scopes: Sequence[Clique], memory: int,
             break
         most = best.cost.seconds if best.cost.memory <= memory else HOPELESS
         found = fitted(_by_library(own, turn), memory, task, most)
-        best = min(best, found, key=lambda each: _worse(each, memory, task))
+        best = min(best, found, key=lambda each: _rank(each, memory, task))
     return best
 
 
-def _worse(found: Sliced, memory: int, task: Task) -> tuple[bool, float]:
+def _rank(found: Sliced, memory: int, task: Task) -> tuple[bool, float]:
     """Order of candidates, the best first: those that fit by their seconds, passes that do not by their memory."""
     fits = found.cost.memory <= memory
     passes = task in ("marginals", "samples")

@@ -170,13 +170,16 @@ class SparseElimination:
                 try:
                     run.eliminate(rule)
                 except ModelTooLarge as error:
-                    left[rule], reason = len(run.users), error
+                    left[rule], reason = len(run.users), error.with_traceback(None)
                 else:
                     self.rows = run.joiner.most_rows
                     run.constant += constant
                     return run
             rules = sorted(rules, key=left.__getitem__)[: max(2, len(rules) // 2)]
-        raise reason
+        try:
+            raise reason
+        finally:
+            del reason  # together with its traceback, it would keep the tables
 
 
 class _Run:
