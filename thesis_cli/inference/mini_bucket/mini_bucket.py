@@ -322,8 +322,10 @@ def _larger(
     limit, factor = float(max((node.size for node in plan.nodes), default=1)), FACTOR
     while not (found or plan).exact and time.monotonic() < until and factor > 1:
         larger = planner.plan(limit * factor, rule)
-        if _work(larger) <= work and fits(larger):
-            found, limit = larger, limit * factor
-        if factor < FACTOR or larger is not found:
+        if fitting := _work(larger) <= work and fits(larger):
+            limit *= factor
+            if larger.entries > (found or plan).entries:
+                found = larger
+        if factor < FACTOR or not fitting:
             factor = math.isqrt(int(factor))
     return found

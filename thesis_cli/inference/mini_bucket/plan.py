@@ -274,13 +274,34 @@ class _Cut:
         return order, found
 
     def _divide(self, functions: set[int]) -> list[tuple[set[int], list[int]]]:
+        """Functions in as few mini-buckets as one of two ways gives, and with small tables if both give as few."""
+        every = set[int]().union(*(self._functions[index] for index in functions))
+        if self._size(every) <= self._limit:
+            return [(every, sorted(functions))]
+        merged, filled = self._merged(functions), self._filled(functions)
+        return merged if len(merged) <= len(filled) else filled
+
+    def _filled(self, functions: set[int]) -> list[tuple[set[int], list[int]]]:
+        """Functions in mini-buckets: the largest first, each where it adds least."""
+        found: list[tuple[set[int], list[int]]] = []
+        sized = sorted((-self._size(self._functions[index]), index) for index in functions)
+        for _, index in sized:
+            scope = self._functions[index]
+            sizes = [(self._size(variables | scope), at) for at, (variables, _) in enumerate(found)]
+            fitting = [(size - self._size(found[at][0]), at) for size, at in sizes if size <= self._limit]
+            if fitting:
+                at = min(fitting)[1]
+                found[at][0].update(scope)
+                found[at][1].append(index)
+            else:
+                found.append((set(scope), [index]))
+        return found
+
+    def _merged(self, functions: set[int]) -> list[tuple[set[int], list[int]]]:
         """Functions in mini-buckets: again and again those two become one whose table is smallest, of as small ones
         those that share most.
         """
         found = {at: (set(self._functions[index]), [index]) for at, index in enumerate(sorted(functions))}
-        every = set[int]().union(*(variables for variables, _ in found.values()))
-        if self._size(every) <= self._limit:
-            return [(every, sorted(functions))]
         sizes = {at: self._size(variables) for at, (variables, _) in found.items()}
         queue = [pair for b in found for a in range(b) if (pair := self._pair(found, sizes, a, b))]
         heapq.heapify(queue)
