@@ -22,6 +22,8 @@ PASSES = 20
 """Most passes of a stage."""
 FEWEST = 4
 """Passes that must fit into the time that is left for a stage to begin."""
+KEEPING = 2.5
+"""The same for the time that samples have afterwards, which begin with a table of each mini-bucket."""
 WORK = 2**24
 """Work of a pass without a deadline; see `_work`."""
 GAIN = 1e-3
@@ -256,7 +258,8 @@ def _stages(
         pace = (time.monotonic() - began) / max(1, done) / _work(plan)
         left = deadline - time.monotonic()
         until = deadline - (1 - PLANNING) * left
-        larger = _larger(planner, plan, fits, left / pace / FEWEST / len(found), rule, until)
+        seconds = min(left / FEWEST, (min(each.end for each in found.values()) - deadline) / KEEPING)
+        larger = _larger(planner, plan, fits, seconds / pace / len(found), rule, until)
         if larger is None and passes == FEWEST:  # the first stage goes on
             larger = plan
         plan, passes = larger, PASSES
