@@ -22,6 +22,8 @@ PASSES = 20
 """Most passes of a stage."""
 FEWEST = 4
 """Passes that must fit into the time that is left for a stage to begin."""
+KEEPING = 2.5
+"""The same for the time that samples have afterwards, which begin with a table of each mini-bucket."""
 WORK = 2**24
 """Work of a pass without a deadline; see `_work`."""
 GAIN = 1e-3
@@ -256,7 +258,8 @@ def _stages(
         pace = (time.monotonic() - began) / max(1, done) / _work(plan)
         left = deadline - time.monotonic()
         until = deadline - (1 - PLANNING) * left
-        larger = _larger(planner, plan, fits, left / pace / FEWEST / len(found), rule, until)
+        seconds = min(left / FEWEST, (min(each.end for each in found.values()) - deadline) / KEEPING)
+        larger = _larger(planner, plan, fits, seconds / pace / len(found), rule, until)
         if larger is None and passes == FEWEST:  # the first stage goes on
             larger = plan
         plan, passes = larger, PASSES
@@ -322,8 +325,10 @@ def _larger(
     limit, factor = float(max((node.size for node in plan.nodes), default=1)), FACTOR
     while not (found or plan).exact and time.monotonic() < until and factor > 1:
         larger = planner.plan(limit * factor, rule)
-        if _work(larger) <= work and fits(larger):
-            found, limit = larger, limit * factor
-        if factor < FACTOR or larger is not found:
+        if fitting := _work(larger) <= work and fits(larger):
+            limit *= factor
+            if larger.entries > (found or plan).entries:
+                found = larger
+        if factor < FACTOR or not fitting:
             factor = math.isqrt(int(factor))
     return found

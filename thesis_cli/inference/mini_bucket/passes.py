@@ -114,7 +114,10 @@ class Passes:
         """The mini-bucket whose weight is positive in a lower bound first: the one with zeros, which a
         negative weight could not take, or the largest."""
         nodes = self.plan.nodes
-        return sorted(bucket, key=lambda j: (not np.isneginf(nodes[j].base).any(), -nodes[j].size, j))
+        return sorted(
+            bucket,
+            key=lambda j: (not any(np.isneginf(values).any() for values, _ in nodes[j].parts), -nodes[j].size, j),
+        )
 
     def forward(self, shares: list[Floats] | None = None) -> None:
         """Sum out all variables, and tighten the bound on the way.
@@ -154,7 +157,7 @@ class Passes:
     def _assemble(self, b: int, j: int, table: Floats, shift: Floats | None) -> None:
         """The factors, messages and shift of a mini-bucket in one table; its rounding errors."""
         plan, node = self.plan, self.plan.nodes[j]
-        parts = [(node.base, node.base_scope)]
+        parts = [*node.parts]
         parts += [(self._sent[c], plan.nodes[c].scope[1:]) for c in node.children]
         if shift is not None:
             parts.append((shift, plan.shared[b]))

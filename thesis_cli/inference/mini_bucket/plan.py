@@ -23,6 +23,9 @@ children before their parents, so that tables of probabilities without evidence 
 BLOCK = 4096
 """Entries of a table that share one row of offsets."""
 
+PART = 2**14
+"""Entries of a sum of factors that stays in a cache."""
+
 
 @dataclass
 class MiniBucket:
@@ -52,17 +55,36 @@ class MiniBucket:
 
     @cached_property
     def base(self) -> Floats:
-        """Sum of its factors, over `base_scope`; made for the first pass, since most plans are only looked at."""
+        """Sum of its factors, over `base_scope`."""
+        return self._sum(self.factors, self.base_scope)
+
+    @cached_property
+    def parts(self) -> list[tuple[Floats, Scope]]:
+        """Sums of some of its factors, over the variables of these, of at most `PART` entries unless one has more."""
+        groups: list[tuple[set[int], list[Factor]]] = []
         sizes = dict(zip(self.scope, self.shape, strict=True))
-        base = np.zeros([sizes[i] for i in self.base_scope])
         for f in self.factors:
-            base += f.table.reshape([sizes[i] if i in f.scope else 1 for i in self.base_scope])
-        return base.reshape(-1)
+            for variables, members in groups:
+                if math.prod(sizes[i] for i in variables.union(f.scope)) <= PART:
+                    variables.update(f.scope)
+                    members.append(f)
+                    break
+            else:
+                groups.append((set(f.scope), [f]))
+        scopes = [tuple(i for i in self.scope if i in variables) for variables, _ in groups]
+        return [(self._sum(members, own), own) for own, (_, members) in zip(scopes, groups, strict=True)]
 
     @cached_property
     def largest(self) -> float:
-        """The largest finite magnitude of `base`."""
-        return largest(self.base)
+        """A bound on the finite magnitude of its factors."""
+        return sum(largest(values) for values, _ in self.parts)
+
+    def _sum(self, factors: list[Factor], scope: Scope) -> Floats:
+        sizes = dict(zip(self.scope, self.shape, strict=True))
+        total = np.zeros([sizes[i] for i in scope])
+        for f in factors:
+            total += f.table.reshape([sizes[i] if i in f.scope else 1 for i in scope])
+        return total.reshape(-1)
 
 
 def largest(values: Floats) -> float:
@@ -109,11 +131,9 @@ class MiniBucketPlan:
 
     @property
     def memory(self) -> int:
-        """Bytes of one pass in both directions: factors, messages, and the tables of one bucket with their beliefs."""
-        sizes = {i: k for node in self.nodes for i, k in zip(node.scope, node.shape, strict=True)}
-        bases = sum(math.prod(sizes[i] for i in node.base_scope) for node in self.nodes if node.factors)
+        """Bytes of one pass in both directions: messages, and the tables of one bucket with their beliefs."""
         messages = sum(2 * node.size // node.shape[0] for node in self.nodes)
-        return 8 * (bases + messages + max((3 * sum(self.nodes[j].size for j in b) for b in self.buckets), default=0))
+        return 8 * (messages + max((3 * sum(self.nodes[j].size for j in b) for b in self.buckets), default=0))
 
     def offsets(self, j: int, scope: Scope) -> Offsets:
         """Places of the entries of mini-bucket j in a table over some of its variables."""
@@ -254,13 +274,34 @@ class _Cut:
         return order, found
 
     def _divide(self, functions: set[int]) -> list[tuple[set[int], list[int]]]:
+        """Functions in as few mini-buckets as one of two ways gives, and with small tables if both give as few."""
+        every = set[int]().union(*(self._functions[index] for index in functions))
+        if self._size(every) <= self._limit:
+            return [(every, sorted(functions))]
+        merged, filled = self._merged(functions), self._filled(functions)
+        return merged if len(merged) <= len(filled) else filled
+
+    def _filled(self, functions: set[int]) -> list[tuple[set[int], list[int]]]:
+        """Functions in mini-buckets: the largest first, each where it adds least."""
+        found: list[tuple[set[int], list[int]]] = []
+        sized = sorted((-self._size(self._functions[index]), index) for index in functions)
+        for _, index in sized:
+            scope = self._functions[index]
+            sizes = [(self._size(variables | scope), at) for at, (variables, _) in enumerate(found)]
+            fitting = [(size - self._size(found[at][0]), at) for size, at in sizes if size <= self._limit]
+            if fitting:
+                at = min(fitting)[1]
+                found[at][0].update(scope)
+                found[at][1].append(index)
+            else:
+                found.append((set(scope), [index]))
+        return found
+
+    def _merged(self, functions: set[int]) -> list[tuple[set[int], list[int]]]:
         """Functions in mini-buckets: again and again those two become one whose table is smallest, of as small ones
         those that share most.
         """
         found = {at: (set(self._functions[index]), [index]) for at, index in enumerate(sorted(functions))}
-        every = set[int]().union(*(variables for variables, _ in found.values()))
-        if self._size(every) <= self._limit:
-            return [(every, sorted(functions))]
         sizes = {at: self._size(variables) for at, (variables, _) in found.items()}
         queue = [pair for b in found for a in range(b) if (pair := self._pair(found, sizes, a, b))]
         heapq.heapify(queue)
