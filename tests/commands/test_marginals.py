@@ -90,7 +90,7 @@ def test_auto_estimates_what_is_too_large(caplog, tmp_path, cli, monkeypatch):
     assert "not exact: a backward pass needs" in result.err
     exact = thesis_cli.marginals(tmp_path / "m.uai", method="exact")
     difference = [abs(a - b[0]) for (a, _), b in zip(found["marginals"], exact.marginals, strict=True)]
-    table = thesis_cli.marginals(tmp_path / "m.uai", method="weighted", seed=1).table
+    table = thesis_cli.marginals(tmp_path / "m.uai", method="weighted", memory=0.002, seed=1).table
     assert table["probability"].tolist() == [p for own in found["marginals"] for p in own]
     assert (difference < 5 * table["standard_error"][::2]).all()
     assert (table["standard_error"] < 0.05).all()
