@@ -76,6 +76,13 @@ def test_the_time_is_kept():
         mini_bucket_bounds(graph, deadline=time.monotonic() - 1)
 
 
+@pytest.mark.parametrize("factors", [(), (Factor((), np.array(2.0)),)])
+def test_a_model_without_variables_to_sum_has_bounds_in_time(factors):
+    found = mini_bucket_bounds(FactorGraph([1], factors), deadline=time.monotonic() + 60)
+    assert found.exact
+    assert found.upper == sum(float(f.table) for f in factors)
+
+
 def test_an_upper_bound_stays_if_the_time_ends_before_the_first_lower_one(monkeypatch):
     graph = random_spin_glass(5, 5, 1.0, 1.0, "mixed", np.random.default_rng(0)).graph()
     run = mini_bucket.Tightened.run

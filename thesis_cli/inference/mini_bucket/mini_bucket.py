@@ -293,6 +293,8 @@ def _better_order(planner: Planner, fits: Callable[[MiniBucketPlan], bool], dead
     """
     rules: tuple[OrderName, ...] = ("least fill", "last first")
     plans = {rule: planner.plan(FIRST, rule) for rule in rules}
+    if plans["least fill"].exact:
+        return "least fill"
     for _ in range(2):
         found, pace = dict[OrderName, float](), 0.0
         for rule, plan in plans.items():
