@@ -179,4 +179,4 @@ def _lead(model: Neighbours, noise: Floats, v: int, x: int, y: int, scratch: Scr
             at = scratch.places[p]
             most = max(most, model.tables[at + x * model.strides[q]] - model.tables[at + y * model.strides[q]])
         lead, start = lead + most, end
-    return lead
+    return float(lead)
