@@ -10,7 +10,7 @@ import numpy as np
 from thesis_cli.base.arrays import Ints
 from thesis_cli.base.errors import NoConfiguration, OutOfTime, UnsuitableModel
 from thesis_cli.inference.enumeration import starts
-from thesis_cli.inference.sampling.coupling_kernels import Neighbours, coupled_sweep
+from thesis_cli.inference.sampling.coupling_kernels import Coupled, Neighbours, Scratch, coupled_sweep
 from thesis_cli.inference.sampling.gibbs import split, strides
 from thesis_cli.models.factor_graph import FactorGraph
 
@@ -64,7 +64,7 @@ class CoupledChains:
         sizes = sum(float(np.abs(f.table).max()) for f in factors)
         self._slack = 2.0**-40 * (1 + sizes + float(np.abs(self._model.unary[self._model.unary > -np.inf]).max()))
         self._allowed = (self._model.unary > -np.inf).astype(np.int64)
-        self._scratch = (
+        self._scratch = Scratch(
             np.empty(PLACES, np.int64),
             np.empty(max(map(len, uses), default=0), np.int64),
             np.empty(max(table.size for table in unary)),
@@ -89,7 +89,7 @@ class CoupledChains:
     def sweep(self, states: Ints, rng: np.random.Generator) -> None:
         """Draw each variable anew, also in the chain that is in `states`, in place."""
         noise = rng.gumbel(size=self._allowed.size)
-        coupled_sweep(self._model, noise, self._slack, self.possible, self.counts, states, *self._scratch)
+        coupled_sweep(self._model, noise, self._slack, Coupled(states, self.possible, self.counts), self._scratch)
 
 
 def coupled_samples(
