@@ -213,7 +213,7 @@ def ais(
     with progress(chains * temperatures, "sweeps") as tick:
         found = annealed(graph, chains, temperatures, seeds[0], jobs=options.jobs, progress=tick)
     low, error, percent = found.lower(options.confidence), found.standard_error, f"{100 * options.confidence:.12g}%"
-    trusted = math.isfinite(error)
+    trusted, borne = math.isfinite(error), counted(found.effective, "effective chain", ".0f")
     reach = normal_quantile((1 + options.confidence) / 2) * error if trusted else 0.0
     estimate = Estimate(
         value=found.value,
@@ -221,7 +221,7 @@ def ais(
         low=found.value - reach if trusted else low,
         high=found.value + reach if trusted else math.inf,
         target="ln Z",
-        kind="Z unbiased" if trusted else f"Z unbiased, but only {found.effective:.0f} effective chains",
+        kind="Z unbiased" if trusted else f"Z unbiased, but only {borne}",
         confidence=options.confidence,
         map_calls=0,
         method="ais",
@@ -236,10 +236,7 @@ def ais(
         source = "Grosse, Ghahramani and Adams 2015"
         rows.append(fixed_estimate(high, f"upper bound with probability {percent}", "reverse ais", source))
         meaning += f"; ln Z <= {high:.6g} with the same"
-    return LnZAnswer(
-        tuple(rows),
-        meaning=f"{meaning}; no error shows what no chain found; {found.effective:.0f} effective chains of {chains:,}",
-    )
+    return LnZAnswer(tuple(rows), meaning=f"{meaning}; no error shows what no chain found; {borne} of {chains:,}")
 
 
 def _from_above(

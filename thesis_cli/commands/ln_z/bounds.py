@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
+from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration, counted
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.fields import option
 from thesis_cli.commands.ln_z.estimates import IntervalName, LnZAnswer, LnZOptions
@@ -197,7 +197,8 @@ def importance(graph: FactorGraph, options: LnZOptions, progress: Progress) -> L
     if found.exact:
         return LnZAnswer((exact_estimate(log_of_sum(found.value), "lnZ", "mini-buckets, none divided"),))
     logger.debug("%s %s, %.3g of them effective", f"{found.samples:,}", found.unit, found.effective)
-    kind = "Z unbiased" if found.trusted else f"Z unbiased, but only {found.effective:.0f} effective {found.unit}"
+    few = counted(found.effective, f"effective {found.unit.removesuffix('s')}", ".0f")
+    kind = "Z unbiased" if found.trusted else f"Z unbiased, but only {few}"
     estimate = Estimate(
         value=found.value,
         standard_error=found.standard_error if found.trusted else math.inf,
