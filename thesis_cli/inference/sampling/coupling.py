@@ -111,9 +111,10 @@ def coupled_samples(
     OutOfTime : the chains did not meet in time.
     UnsuitableModel, NoConfiguration : as for `CoupledChains`.
     """
-    began = time.monotonic()
     chains, lengths = CoupledChains(graph), []
     states = chains.any_states()
+    chains.sweep(states, rng)  # may compile, which is not the pace of a sweep
+    began = time.monotonic()
     for _ in range(PILOTS):
         chains.restart()
         lengths.append(0)
