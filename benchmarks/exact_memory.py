@@ -16,7 +16,7 @@ from thesis_cli.base.child import call
 from thesis_cli.studies.models.families import MEMBERS
 
 SHARES = 1.0, 0.7, 0.5
-"""Of the memory of marginals that keep all tables."""
+"""Memory of marginals, relative to that of the pass which keeps all tables."""
 
 
 def main():

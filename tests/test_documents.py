@@ -34,23 +34,21 @@ def checkout(tmp_path, monkeypatch):
     return tmp_path
 
 
-SIMULATED = {}
-"""Simulated releases of a release."""
-
-
-@pytest.fixture(autouse=True)
-def _simulated_once(monkeypatch):
+@pytest.fixture(scope="module", autouse=True)
+def _simulated_once():
     """Pages ask the committed releases again and again, and what is simulated depends on the release alone."""
-    simulate = replicates.replicates
+    simulate, simulated = replicates.replicates, {}
 
     def once(release, count, jobs):
         points = release.points
         key = release.record.to_json(), points.reals.tobytes(), points.codes.tobytes(), count
-        if key not in SIMULATED:
-            SIMULATED[key] = list(simulate(release, count, jobs))
-        return SIMULATED[key]
+        if key not in simulated:
+            simulated[key] = list(simulate(release, count, jobs))
+        return simulated[key]
 
-    monkeypatch.setattr(replicates, "replicates", once)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(replicates, "replicates", once)
+        yield
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)

@@ -227,12 +227,7 @@ class Contraction:
 
     @cached_property
     def drawn(self) -> Sliced:
-        """The slices of a pass there and back that gives samples.
-
-        Raises
-        ------
-        ModelTooLarge : its tables do not fit into the memory.
-        """
+        """The same of a pass that gives samples."""
         return self._with_pass("samples", "draws along a tree need")
 
     def _with_pass(self, task: Task, what: str) -> Sliced:
