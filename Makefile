@@ -2,7 +2,7 @@
 #   make test | test-nn | test-long | lint | reproduce-quick | reproduce-all | report     JOBS=2, UV=no and COMPILE=no are understood.
 #   make site    the documents as a site that reads without a server, in site/
 #   make install EXTRAS=dev,nn    with PyTorch, to train the guide network; without it, tests of training are left out
-#   make test SEED=3    draws other examples than those that are always the same, and shuffles the order of the tests
+#   make test SEED=3    shuffles the order of the tests; EXAMPLES=3 draws other examples than those that are always the same
 #   make wheelhouse; then, where there is no network, make install WHEELS=wheelhouse
 #   make reproduce-all ENGINE=slurm SLURM='--partition short --time 30 --array-limit 50'    see docs/cluster.md
 PYTHON ?= python3
@@ -45,9 +45,9 @@ $(COMPILED): $(STAMP)
 	touch $@
 
 # Byte code is kept even where the environment forbids it: many tests start processes. Each of these has one thread for
-# linear algebra, because threads that wait for each other take the cores from other tests. SEED also shuffles the order.
+# linear algebra, because threads that wait for each other take the cores from other tests.
 PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal \
-	$(if $(SEED),--hypothesis-seed=$(SEED) --randomly-seed=$(SEED) --randomly-dont-reset-seed,-p no:randomly)
+	$(if $(SEED),--randomly-seed=$(SEED) --randomly-dont-reset-seed,-p no:randomly) $(EXAMPLES:%=--hypothesis-seed=%)
 
 test: install
 	$(PYTEST)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from scipy.stats import chi2
+from scipy.stats import binom, chi2
 
 from tests.conftest import all_states
 from thesis_cli.base.errors import InputError, ModelTooLarge
@@ -11,15 +11,21 @@ from thesis_cli.studies.models.examples import ising
 
 
 def check_drawn_from(indices: np.ndarray, log_potentials: np.ndarray) -> None:
-    """Chi-square at 5 sigma; configurations that are expected fewer than ten times go together."""
-    expected = indices.size * np.exp(log_potentials - np.logaddexp.reduce(log_potentials))
-    observed = np.bincount(indices, minlength=expected.size)
-    assert not observed[expected == 0].any()
-    rare = expected < 10
-    expected, observed = (np.append(x[~rare], x[rare].sum()) for x in (expected, observed))
-    used = expected > 0
-    statistic = ((observed - expected)[used] ** 2 / expected[used]).sum()
-    assert chi2.sf(statistic, max(1, used.sum() - 1)) > 5.7e-7
+    """Both at 5 sigma: chi-square of the configurations that are expected at least ten times, and the
+    binomial distribution of the number of draws that are none of these, which may be expected .001 times.
+    """
+    probabilities = np.exp(log_potentials - np.logaddexp.reduce(log_potentials))
+    observed = np.bincount(indices, minlength=probabilities.size)
+    assert not observed[probabilities == 0].any()
+    expected = indices.size * probabilities
+    often = expected >= 10
+    others = observed[~often].sum()
+    of_others = binom(indices.size, min(1, probabilities[~often].sum()))
+    assert min(of_others.sf(others - 1), of_others.cdf(others)) > 2.9e-7
+    if often.any():
+        share = (indices.size - others) / expected[often].sum()
+        statistic = ((observed - share * expected)[often] ** 2 / (share * expected[often])).sum()
+        assert chi2.sf(statistic, max(1, often.sum() - 1)) > 5.7e-7
 
 
 def index_of(graph: FactorGraph, states: np.ndarray) -> np.ndarray:
