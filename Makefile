@@ -1,5 +1,5 @@
 # Everything runs from .venv, which `make install` builds (again only when the pins change).
-#   make test | test-nn | test-long | lint | reproduce-quick | reproduce-all | report     JOBS=2, UV=no and COMPILE=no are understood.
+#   make test | test-documents | test-nn | test-long | lint | reproduce-quick | reproduce-all | report     JOBS=2, UV=no and COMPILE=no are understood.
 #   make site    the documents as a site that reads without a server, in site/
 #   make install EXTRAS=dev,nn    with PyTorch, to train the guide network; without it, tests of training are left out
 #   make test SEED=3    shuffles the order of the tests; EXAMPLES=3 draws other examples than those that are always the same
@@ -16,7 +16,7 @@ STAMP := .venv/installed-$(subst $(COMMA),-,$(EXTRAS))
 COMPILED := .venv/compiled
 INSTALL_ARGS := $(if $(WHEELS),--no-index --find-links '$(WHEELS)') -c constraints.txt -e '.[$(EXTRAS)]'
 
-.PHONY: install test test-nn test-site test-long lint docs site reproduce-quick reproduce-all report tables cps1988 tasks pictures prior published models families silhouettes held-out weights other-weights bench peers constraints wheel wheelhouse axe clean
+.PHONY: install test test-documents test-nn test-long lint docs site reproduce-quick reproduce-all report tables cps1988 tasks pictures prior published models families silhouettes held-out weights other-weights bench peers constraints wheel wheelhouse axe clean
 
 install: $(STAMP) $(if $(filter no,$(COMPILE)),,$(COMPILED))
 
@@ -46,7 +46,8 @@ $(COMPILED): $(STAMP)
 
 # Byte code is kept even where the environment forbids it: many tests start processes. Each of these has one thread for
 # linear algebra, because threads that wait for each other take the cores from other tests.
-PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal \
+# One process more than cores, because some tests wait.
+PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $$(($(JOBS) + 1)) --dist worksteal \
 	$(if $(SEED),--randomly-seed=$(SEED) --randomly-dont-reset-seed,-p no:randomly) $(EXAMPLES:%=--hypothesis-seed=%)
 
 test: install
@@ -57,10 +58,10 @@ test-nn:
 	$(MAKE) install EXTRAS=dev,nn
 	$(PYTEST) -m torch
 
-# The tests of the site, in chromium; the others leave them out where mkdocs is not installed.
-test-site:
+# Each example of the help and of the documents, and the site in chromium; adds mkdocs to .venv, and so for good.
+test-documents:
 	$(MAKE) install EXTRAS=dev,docs
-	$(PYTEST) -n 0 -m site
+	$(PYTEST) --dist loadfile -m "documents or site"
 
 # All cases, also those that take longer (fuzzed files, comparisons with other readers, Slurm at
 # length), and many more examples of each property: an hour and more.

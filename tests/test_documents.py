@@ -92,6 +92,7 @@ def shown_after(command: str, text: str) -> str:
 CONSOLE = [(d, text, c) for d in DOCUMENTS for _, text in blocks(d, "console") for c in commands(text)]
 
 
+@pytest.mark.documents
 @pytest.mark.parametrize(("text", "command"), [c[1:] for c in CONSOLE], ids=[f"{d.name}: {c}" for d, _, c in CONSOLE])
 def test_examples_of_the_shell_run_and_print_what_they_show(text, command, cli, checkout):
     """What a block `console` shows must be printed to the letter, but for times, and for the ends of
@@ -147,6 +148,7 @@ LONG = {
 """Pages whose steps take seconds; their examples in `console` and Python always run."""
 
 
+@pytest.mark.documents
 @pytest.mark.parametrize(
     "document", [pytest.param(d, id=d.name, marks=[pytest.mark.long] * (d.name in LONG)) for d in PAGES]
 )
@@ -208,6 +210,7 @@ def alike(shown: str, printed: str) -> bool:
 PYTHON = [d for d in DOCUMENTS if any(">>> " not in text for _, text in blocks(d, "python"))]
 
 
+@pytest.mark.documents
 @pytest.mark.parametrize("document", PYTHON, ids=lambda p: p.name)
 def test_listings_of_python_run(document, checkout):
     """Blocks `python` without prompts, one after another."""
@@ -217,6 +220,7 @@ def test_listings_of_python_run(document, checkout):
             exec(compile(text, document.name, "exec"), names)
 
 
+@pytest.mark.documents
 @pytest.mark.parametrize("document", [d for d in DOCUMENTS if ">>> " in d.read_text()], ids=lambda p: p.name)
 def test_examples_of_python_run_and_print_what_they_show(document, checkout):
     text = re.sub("^```.*$", "", document.read_text(), flags=re.MULTILINE)  # which would count as output
@@ -227,6 +231,7 @@ def test_examples_of_python_run_and_print_what_they_show(document, checkout):
     assert runner.failures == 0, "".join(report)
 
 
+@pytest.mark.documents
 def test_the_notebook_runs_and_prints_what_it_shows(checkout):
     """Its last expressions have the text that is stored with them, but for times and for figures."""
     names: dict[str, object] = {}

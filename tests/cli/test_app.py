@@ -210,6 +210,7 @@ def data_files():
 NEEDS = {"train-guide": pytest.mark.torch}
 
 
+@pytest.mark.documents
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=NEEDS.get(name, ())) for name in COMMANDS if name != "reproduce"]
 )

@@ -83,6 +83,7 @@ def test_samples_have_standard_errors():
 
 def test_auto_estimates_what_is_too_large(caplog, tmp_path, cli, monkeypatch):
     monkeypatch.setattr(weighted_marginals, "MOST_TEMPERATURES", 100)
+    monkeypatch.setattr(weighted_marginals, "DRAWS", 10_000)
     (tmp_path / "m.uai").write_text(uai.write(ising(16, 16, 0.2, np.random.default_rng(0))))
     result = cli("marginals", "m.uai", "--max-configurations", 5, "--memory", 0.002, "--json", "--no-out", "--seed", 1)
     found = json.loads(result.out)

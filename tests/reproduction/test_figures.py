@@ -22,8 +22,7 @@ PATHS = Checkout(ROOT).files()
 RESULTS = ROOT / "results"
 
 QUICK = {
-    *("fig-2-1", "fig-2-4-fresh", "fig-5-3b", "fig-d-5", "full-rank-models", "hazan-concentration", "meant"),
-    *("structured-gradients", "table-d-1", "weibull-frechet-noise"),
+    *("fig-2-1", "fig-d-5", "hazan-concentration", "meant", "structured-gradients", "table-d-1"),
 }
 """Figures that `make test` draws: of each chapter and paper those that take the least time."""
 

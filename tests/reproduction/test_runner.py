@@ -157,7 +157,13 @@ def test_every_task_has_its_own_random_numbers(checkout):
     assert len(set(values)) == len(values) == 12
 
 
-@pytest.mark.parametrize("engine", [LocalEngine(2), DaskEngine(jobs=2)], ids=["local", "dask"])
+ENGINES = [
+    pytest.param(LocalEngine(2), id="local"),
+    pytest.param(DaskEngine(jobs=2), id="dask", marks=pytest.mark.long),  # test_experiments_run_together has it
+]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_worker_that_is_killed_costs_nothing(checkout, engine):
     run(checkout, "paper")
     undisturbed = result(checkout, "paper")
@@ -170,7 +176,7 @@ def test_a_worker_that_is_killed_costs_nothing(checkout, engine):
     assert result(checkout, "paper") == undisturbed
 
 
-@pytest.mark.parametrize("engine", [LocalEngine(2), DaskEngine(jobs=2)], ids=["local", "dask"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_results_that_cannot_be_stored_end_the_run(checkout, engine):
     """At once, with the name of the file; not after all tasks have been tried in vain."""
     folder = checkout.store / "toy" / "segments"

@@ -9,7 +9,7 @@ from thesis_cli.synthesis.training.corpora import held_out
 
 def test_the_table_agrees_with_a_smaller_corpus():
     shipped = np.array(prior.load().probabilities)
-    programs = 300
+    programs = 150
     rows = [line.split(",") for line in prior.make(programs).splitlines()]
     assert rows[0] == ["attribute", "probability"]
     assert [row[0] for row in rows[1:]] == list(ATTRIBUTES)

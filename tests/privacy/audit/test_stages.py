@@ -130,8 +130,8 @@ def test_right_releases_are_not_contradicted_and_prove_most_of_the_claim(wide):
         ("noise times 0.9", 6, "the noise of vector 1 is at most 0.9"),
         ("second stage planned from the first without noise", 6, "depends on the table, not on noisy vectors alone"),
         ("sensitivity of the first stage halved for dates", 6, "rho is at least"),
-        ("counts doubled for missing numbers", 16, "rho is at least"),
-        ("sensitivity of the second stage over 1.5", 8, "rho is at least"),
+        pytest.param("counts doubled for missing numbers", 16, "rho is at least", marks=pytest.mark.long),
+        pytest.param("sensitivity of the second stage over 1.5", 8, "rho is at least", marks=pytest.mark.long),
     ],
 )
 def test_planted_faults_are_contradicted(wide, fault, runs, said):
@@ -156,7 +156,7 @@ def test_faults_of_measurements_are_contradicted():
     [
         ("none", ""),
         ("contribution bound off by one", "sensitivities apart"),
-        ("contribution bound ignored", "sensitivities apart"),
+        pytest.param("contribution bound ignored", "sensitivities apart", marks=pytest.mark.long),
         ("sensitivity of persons without the bound ", "rho is at least"),
     ],
 )
@@ -185,7 +185,13 @@ def test_laplace_noise_of_measurements_is_audited():
         assert "the noise of vector 1 is at most 0.9" in stage_audit(case, 100, 0.999).contradictions[0]
 
 
-@pytest.mark.parametrize("name", ["features, vector", "features, Laplace", "subspace, vector", "subspace, Laplace"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("features, vector", "subspace, Laplace"),
+        *(pytest.param(name, marks=pytest.mark.long) for name in ("features, Laplace", "subspace, vector")),
+    ],
+)
 def test_vectors_of_whole_rows_reach_their_claim(name):
     """All of it, but for what the bound on the noise leaves open."""
     right = stage_audit(CASES[name](name, Budget(1.0, 1e-6)), 14, SURE)

@@ -82,7 +82,7 @@ def test_large_and_small_numbers_and_long_and_short_lists_occur():
 
 @pytest.mark.parametrize("length", [2, 3])
 def test_no_two_programs_behave_alike(length):
-    made = make_corpus(CorpusPlan(length, 300, 60, shorter=True), rng())
+    made = make_corpus(CorpusPlan(length, 120, 30, shorter=True), rng())
     values = [(program.inputs, program.output, behaviour(program, DEFAULT)) for program in made.programs()]
     assert len(set(values)) == len(made)
 
