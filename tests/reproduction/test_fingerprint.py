@@ -174,11 +174,11 @@ def test_a_changed_helper_at_any_depth_counts(empty, tmp_path):
     assert fingerprint(path) != before
 
 
-FIXED = ("estimate-z", "renyi", "spin-glass", "dp-release", "synthesize")
+QUICK = ("estimate-z", "renyi", "spin-glass", "dp-release", "synthesize")
 """The commands that are tried in `make test`."""
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.long] * (name not in FIXED)) for name in entries()])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.long] * (n not in QUICK)) for n in entries()])
 def test_results_of_a_command_depend_on_its_file_and_on_no_front_end(name):
     file = command_named(name).file
     found = {str(path.relative_to(module.PACKAGE)) for path in files(file)}

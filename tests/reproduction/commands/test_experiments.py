@@ -165,8 +165,9 @@ def test_outside_a_checkout(cli, monkeypatch, tmp_path):
         assert "checkout" in result.err
 
 
+@pytest.mark.long
 def test_committed_claims_are_those_of_the_committed_results(tmp_path):
-    """And every one holds, or has its finding."""
+    """And every one holds, or has its finding: CI has `thesis-cli claims` say so."""
     results = ROOT / "results"
     verdicts = [v for path in Checkout(ROOT).files().values() for v in judge(experiment.load(path), results)]
     write_csv(verdicts, tmp_path / "claims.csv")
