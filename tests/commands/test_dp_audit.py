@@ -1,6 +1,7 @@
 import csv
 import json
 import os
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import thesis_cli
 from tests.commands.test_dp_release import SCHEMA, write
 from thesis_cli.commands import dp_audit, dp_release
+from thesis_cli.commands.dp_audit import OWN_METHODS
 from thesis_cli.privacy.mechanisms import mechanism
 from thesis_cli.privacy.mechanisms.mechanism import OpenDPGaussian
 from thesis_cli.privacy.release import vectors
@@ -147,14 +149,12 @@ def test_a_table_is_audited_by_canaries_and_the_result_says_that_it_is_private(c
     result = cli("dp-audit", *own)
     assert result.status == 0, result.err
     methods = [line.split()[0] for line in result.out.splitlines() if "of 1 claimed" in line]
-    assert methods[:3] == ["copula", "features", "subspace"]
+    assert methods == [name for name in OWN_METHODS if name != "marginals" or find_spec("mbi")]
     assert "30 canaries in 70 rows" in result.out
     assert "this result depends on the table and has no guarantee: keep it like the table" in result.out
     with open(tmp_path / "results/runs/dp-audit-people-all.csv") as file:
         rows = list(csv.DictReader(file))
-    assert [(row["rows"], row["canaries"], row["verdict"]) for row in rows[:3]] == [
-        ("70", "30", "not contradicted")
-    ] * 3
+    assert {(row["rows"], row["canaries"], row["verdict"]) for row in rows} == {("70", "30", "not contradicted")}
     found = json.loads(cli("dp-audit", *own, "--method", "features", "--epsilon", 3, "--json", "--no-out").out)
     assert (found["private"], found["audits"], found["own"][0]["epsilon"]) == (True, [], 3)
 
