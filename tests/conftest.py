@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import logging
+import shlex
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from tests import tiers
 from thesis_cli.base.figures import STYLE
 from thesis_cli.cli.app import main
+from thesis_cli.commands.core.command import Command, Definition
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -56,11 +58,9 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """A test of training is left out where PyTorch is not installed, one of the site where mkdocs is not."""
+    """A test of training is left out where PyTorch is not installed."""
     if item.get_closest_marker("torch") and not find_spec("torch"):
         pytest.skip("PyTorch is not installed: make install EXTRAS=dev,nn")
-    if item.get_closest_marker("site") and not find_spec("mkdocs"):
-        pytest.skip("mkdocs is not installed: make test-site installs it")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -140,3 +140,23 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         return Result(status, captured.out, "".join(said))
 
     return run
+
+
+@pytest.fixture
+def understood(cli: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Assert that a command understands its arguments; nothing is run."""
+
+    class Understood(Exception):
+        pass
+
+    def stop(*_: object, **__: object) -> None:
+        raise Understood
+
+    monkeypatch.setattr(Command, "execute", stop)
+    monkeypatch.setattr(Definition, "execute", stop)
+
+    def check(*arguments: str) -> None:
+        with pytest.raises(Understood):
+            pytest.fail(f"{shlex.join(arguments)}: {cli(*arguments).err}")
+
+    return check

@@ -12,7 +12,6 @@ import pytest
 
 from tests.conftest import ROOT
 from thesis_cli.base.files import write_atomic
-from thesis_cli.commands.core.command import Command, Definition
 from thesis_cli.privacy.query import replicates
 from thesis_cli.reproduction import documents
 from thesis_cli.reproduction.experiment import Checkout
@@ -92,7 +91,7 @@ def shown_after(command: str, text: str) -> str:
 CONSOLE = [(d, text, c) for d in DOCUMENTS for _, text in blocks(d, "console") for c in commands(text)]
 
 
-@pytest.mark.documents
+@pytest.mark.integration
 @pytest.mark.parametrize(("text", "command"), [c[1:] for c in CONSOLE], ids=[f"{d.name}: {c}" for d, _, c in CONSOLE])
 def test_examples_of_the_shell_run_and_print_what_they_show(text, command, cli, checkout):
     """What a block `console` shows must be printed to the letter, but for times, and for the ends of
@@ -148,7 +147,7 @@ LONG = {
 """Pages whose steps take seconds; their examples in `console` and Python always run."""
 
 
-@pytest.mark.documents
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "document", [pytest.param(d, id=d.name, marks=[pytest.mark.long] * (d.name in LONG)) for d in PAGES]
 )
@@ -167,23 +166,12 @@ def test_the_steps_of_a_page_run_one_after_another(document, cli, checkout):
                 assert line in ("", "...") or any(alike(line, other) for other in printed), (line, result.out)
 
 
-class Parsed(Exception):
-    """The arguments of a command were understood."""
-
-
-@pytest.mark.parametrize("document", PAGES, ids=lambda p: p.name)
-def test_arguments_of_commands_that_are_not_run_are_understood(document, cli, checkout, monkeypatch):
-    def stop(*_: object, **__: object) -> None:
-        raise Parsed
-
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)
+def test_arguments_of_commands_are_understood(document, checkout, understood):
     (checkout / "glasses.toml").symlink_to(ROOT / "data" / "sweeps" / "glasses.toml")
-    monkeypatch.setattr(Command, "execute", stop)
-    monkeypatch.setattr(Definition, "execute", stop)
-    for _, text in blocks(document, "sh", "text"):
+    for _, text in blocks(document, "console", "sh", "text"):
         for command in commands(text):
-            arguments = shlex.split(command.replace("$SLURM_ARRAY_TASK_ID", "0"))
-            with pytest.raises(Parsed):
-                pytest.fail(f"{command}: {cli(*arguments[1:]).err}")
+            understood(*shlex.split(command.replace("$SLURM_ARRAY_TASK_ID", "0"))[1:])
 
 
 def test_targets_of_make_exist():
@@ -210,7 +198,7 @@ def alike(shown: str, printed: str) -> bool:
 PYTHON = [d for d in DOCUMENTS if any(">>> " not in text for _, text in blocks(d, "python"))]
 
 
-@pytest.mark.documents
+@pytest.mark.integration
 @pytest.mark.parametrize("document", PYTHON, ids=lambda p: p.name)
 def test_listings_of_python_run(document, checkout):
     """Blocks `python` without prompts, one after another."""
@@ -220,7 +208,7 @@ def test_listings_of_python_run(document, checkout):
             exec(compile(text, document.name, "exec"), names)
 
 
-@pytest.mark.documents
+@pytest.mark.integration
 @pytest.mark.parametrize("document", [d for d in DOCUMENTS if ">>> " in d.read_text()], ids=lambda p: p.name)
 def test_examples_of_python_run_and_print_what_they_show(document, checkout):
     text = re.sub("^```.*$", "", document.read_text(), flags=re.MULTILINE)  # which would count as output
@@ -231,7 +219,7 @@ def test_examples_of_python_run_and_print_what_they_show(document, checkout):
     assert runner.failures == 0, "".join(report)
 
 
-@pytest.mark.documents
+@pytest.mark.integration
 def test_the_notebook_runs_and_prints_what_it_shows(checkout):
     """Its last expressions have the text that is stored with them, but for times and for figures."""
     names: dict[str, object] = {}

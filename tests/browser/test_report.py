@@ -5,6 +5,8 @@ import pytest
 from tests.conftest import ROOT
 from thesis_cli import __version__
 
+pytestmark = pytest.mark.integration
+
 SEEN = "return [...document.querySelectorAll('#all-claims tbody tr')].filter((row) => row.offsetHeight)"
 OPEN_ALL = "document.querySelectorAll('details').forEach((each) => { each.open = true; })"
 

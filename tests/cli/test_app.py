@@ -210,7 +210,13 @@ def data_files():
 NEEDS = {"train-guide": pytest.mark.torch}
 
 
-@pytest.mark.documents
+def test_the_arguments_of_the_examples_of_the_help_are_understood(checkout, understood):
+    for name in COMMANDS:
+        for line in examples(name):
+            understood(*shlex.split(line))
+
+
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=NEEDS.get(name, ())) for name in COMMANDS if name != "reproduce"]
 )

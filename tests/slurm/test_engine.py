@@ -20,6 +20,7 @@ from tests.slurm.test_start import until
 from thesis_cli.reproduction.tasks import Store
 
 pytest.importorskip("submitit")
+pytestmark = pytest.mark.integration
 
 SECONDS = 100.0
 """That a run may take before it is taken for stuck."""

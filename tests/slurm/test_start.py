@@ -15,6 +15,8 @@ import pytest
 
 from tests.slurm.conftest import HERE, Slurm, start
 
+pytestmark = pytest.mark.integration
+
 
 def until(condition: Callable[[], bool], seconds: float = 30) -> None:
     deadline = time.monotonic() + seconds

@@ -18,6 +18,7 @@ from thesis_cli.privacy.accounting.postgresql import PostgreSQLStorage
 from thesis_cli.privacy.mechanisms.mechanism import Budget
 
 psycopg = pytest.importorskip("psycopg")
+pytestmark = pytest.mark.integration
 
 LIMIT, EACH = Budget(1.0, 1e-6), Budget(2.0**-4)
 
