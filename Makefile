@@ -1,5 +1,5 @@
 # Everything runs from .venv, which `make install` builds (again only when the pins change).
-#   make test | test-integration | test-nn | test-long | lint | reproduce-quick | reproduce-all | report     JOBS=2, UV=no and COMPILE=no are understood.
+#   make test | test-integration | test-long | lint | reproduce-quick | reproduce-all | report     JOBS=2, UV=no and COMPILE=no are understood.
 #   make site    the documents as a site that reads without a server, in site/
 #   make install EXTRAS=dev,nn    with PyTorch, to train the guide network; without it, tests of training are left out
 #   make test SEED=3    shuffles the order of the tests; EXAMPLES=3 draws other examples than those that are always the same
@@ -16,7 +16,7 @@ STAMP := .venv/installed-$(subst $(COMMA),-,$(EXTRAS))
 COMPILED := .venv/compiled
 INSTALL_ARGS := $(if $(WHEELS),--no-index --find-links '$(WHEELS)') -c constraints.txt -e '.[$(EXTRAS)]'
 
-.PHONY: install test test-integration test-nn test-long lint docs site reproduce-quick reproduce-all report tables cps1988 tasks pictures prior published models families silhouettes held-out weights other-weights bench peers constraints wheel wheelhouse axe clean
+.PHONY: install test test-integration test-long lint docs site reproduce-quick reproduce-all report tables cps1988 tasks pictures prior published models families silhouettes held-out weights other-weights bench peers constraints wheel wheelhouse axe clean
 
 install: $(STAMP) $(if $(filter no,$(COMPILE)),,$(COMPILED))
 
@@ -53,16 +53,11 @@ PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $
 test: install
 	$(PYTEST)
 
-# The tests that `make test` leaves out where PyTorch is not installed; adds it to .venv, and so for good.
-test-nn:
-	$(MAKE) install EXTRAS=dev,nn
-	$(PYTEST) -m torch
-
-# Each example of the help and of the documents, and what is tested with Slurm, PostgreSQL and chromium where these are
-# installed; adds mkdocs to .venv, and so for good.
+# Each example of the help and of the documents; training; and what is tested with Slurm, PostgreSQL and chromium where
+# these are installed. Adds PyTorch and mkdocs to .venv, and so for good.
 test-integration:
-	$(MAKE) install EXTRAS=dev,docs
-	$(PYTEST) -m "integration and not long"
+	$(MAKE) install EXTRAS=dev,nn,docs
+	$(PYTEST) -m "(integration or torch) and not long"
 
 # All cases, also those that take longer (fuzzed files, comparisons with other readers, Slurm at
 # length), and many more examples of each property: an hour and more.
