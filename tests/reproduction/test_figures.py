@@ -24,7 +24,7 @@ RESULTS = ROOT / "results"
 QUICK = {
     *("fig-2-1", "fig-d-5", "hazan-concentration", "meant", "structured-gradients", "table-d-1"),
 }
-"""Figures that `make test` draws: of each chapter and paper those that take the least time."""
+"""Figures that `make test` draws, because they take little time; `make test-long` draws all."""
 
 
 @pytest.fixture(scope="module", autouse=True)
